@@ -1,0 +1,1 @@
+"""batchsim: what continuous batching is worth on your traffic, and why."""

@@ -1,0 +1,180 @@
+"""The decoding set: requests that compute one token in every step. It knows neither memory nor policy.
+
+Two sets with one contract. `LockstepSet` stores nothing that grows by one for everybody: a member's context is
+``step + offset``, so a step costs nothing per member, and joining or leaving costs O(log n). `ListedSet` walks its
+members at each step. It is the plain reference that a simulation in exact mode uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Protocol
+
+from simulator.request import Request
+
+SpanSink = Callable[[int, int, int], None]
+"""Called with (request index, first step, last step) when a run of consecutive tokens ends."""
+
+
+class DecodingSet(Protocol):
+    """What a replica, a memory and a policy may ask of the decoding set.
+
+    ``step`` counts the steps of the replica, ``size`` its members, ``context`` the KV tokens of all of them.
+    """
+
+    step: int
+
+    @property
+    def size(self) -> int:
+        """Members."""
+
+    @property
+    def context(self) -> int:
+        """KV tokens of all members together."""
+
+    @property
+    def demand(self) -> int:
+        """Blocks that all members need for one token more each."""
+
+    def demands(self, steps: int) -> list[int]:
+        """The demand of each of `steps` steps that follow the next one."""
+
+    def join(self, request: Request, left: int) -> None:
+        """Take in a request that has just emitted a token and will emit `left` more, one a step."""
+
+    def leave(self, request: Request) -> None:
+        """Let a member go; its counters settle."""
+
+    def advance(self, steps: int) -> None:
+        """Every member computes and emits one token in each of `steps` steps."""
+
+    def steps_to_finish(self) -> int:
+        """Steps until the first member emits its last token; at least 1."""
+
+    def finish(self) -> list[Request]:
+        """Let go those that have emitted their last token, oldest admission first."""
+
+
+class LockstepSet:
+    """The decoding set as an aggregate: sums, a table of block crossings and a heap of last steps."""
+
+    def __init__(self, block_size: int, on_span: SpanSink) -> None:
+        self.block_size, self.on_span = block_size, on_span
+        self.step = self.size = 0
+        self._offsets = 0
+        self._crossing = [0] * block_size    # members that need a new block when step % block_size == i
+        self._due: list[tuple[int, int, Request]] = []    # (last step, order, request); some entries are stale
+
+    @property
+    def context(self) -> int:
+        return self.size * self.step + self._offsets
+
+    @property
+    def demand(self) -> int:
+        return self._crossing[self.step % self.block_size]
+
+    def demands(self, steps: int) -> list[int]:
+        first = (self.step + 1) % self.block_size
+        turn = self._crossing[first:] + self._crossing[:first]
+        return (turn * (steps // self.block_size + 1))[:steps]
+
+    def join(self, request: Request, left: int) -> None:
+        assert request.order is not None
+        step = self.step
+        offset = request._computed - step
+        request._set, request._joined, request._last = self, step, step + left - 1
+        self.size += 1
+        self._offsets += offset
+        self._crossing[-offset % self.block_size] += 1
+        heappush(self._due, (request._last, request.order, request))
+
+    def leave(self, request: Request) -> None:
+        step, joined = self.step, request._joined
+        offset = request._computed - joined
+        self.size -= 1
+        self._offsets -= offset
+        self._crossing[-offset % self.block_size] -= 1
+        request._computed += step - joined
+        request._generated += step - joined
+        request._set = None
+        self.on_span(request.index, joined - 1, step - 1)
+
+    def advance(self, steps: int) -> None:
+        self.step += steps
+
+    def _is_stale(self, entry: tuple[int, int, Request]) -> bool:
+        last, order, request = entry
+        return request._set is not self or request._last != last or request.order != order
+
+    def steps_to_finish(self) -> int:
+        due = self._due
+        while self._is_stale(due[0]):
+            heappop(due)
+        return due[0][0] - self.step + 1
+
+    def finish(self) -> list[Request]:
+        done: list[Request] = []
+        due, step = self._due, self.step
+        while due and due[0][0] < step:
+            entry = heappop(due)
+            if not self._is_stale(entry):
+                self.leave(entry[2])
+                done.append(entry[2])
+        return done
+
+
+class ListedSet:
+    """The same set as a plain list of members: O(members) a step and nothing clever."""
+
+    def __init__(self, block_size: int, on_span: SpanSink) -> None:
+        self.block_size, self.on_span = block_size, on_span
+        self.step = 0
+        self._members: dict[int, Request] = {}
+        self._left: dict[int, int] = {}    # tokens each has still to emit
+        self._began: dict[int, int] = {}
+
+    @property
+    def size(self) -> int:
+        return len(self._members)
+
+    @property
+    def context(self) -> int:
+        return sum(request._computed for request in self._members.values())
+
+    @property
+    def demand(self) -> int:
+        return sum(request._computed % self.block_size == 0 for request in self._members.values())
+
+    def demands(self, steps: int) -> list[int]:
+        return [sum((request._computed + ahead) % self.block_size == 0 for request in self._members.values())
+                for ahead in range(1, steps + 1)]
+
+    def join(self, request: Request, left: int) -> None:
+        assert request.order is not None
+        request._set, request._joined = self, self.step
+        self._members[request.order], self._left[request.order] = request, left
+        self._began[request.order] = self.step
+
+    def leave(self, request: Request) -> None:
+        assert request.order is not None
+        request._set = None
+        del self._members[request.order], self._left[request.order]
+        self.on_span(request.index, self._began.pop(request.order) - 1, self.step - 1)
+
+    def advance(self, steps: int) -> None:
+        self.step += steps
+        for order, request in self._members.items():
+            request._computed += steps
+            request._generated += steps
+            request._joined = self.step    # nothing is left to settle on reading
+            self._left[order] -= steps
+
+    def steps_to_finish(self) -> int:
+        return min(self._left.values())
+
+    def finish(self) -> list[Request]:
+        done = [self._members[order] for order in sorted(self._left) if self._left[order] == 0]
+        for request in done:
+            self.leave(request)
+        return done

@@ -1,0 +1,78 @@
+"""Memory: how KV cache is held. Policies ask; how the answer is found is the memory's business.
+
+It knows requests and the decoding set, and neither the clock nor the policy.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.batch import DecodingSet
+from simulator.request import Request
+
+UNLIMITED = 1 << 60
+"""Stands for an infinite bound where an integer is needed."""
+
+Chunks = Sequence[tuple[Request, int]]
+Lengths = NDArray[np.int64]
+
+
+class Memory(ABC):
+    """KV cache of one replica, counted in blocks of ``block_size`` tokens.
+
+    Attributes:
+        capacity: Blocks in all; UNLIMITED or more means no bound.
+        free: Blocks that a request could take now, those of evictable cache entries included.
+        evictable: How many of the free blocks still hold reusable KV.
+        shortage: Why the latest refusal came: too little memory, or no hole that is long enough.
+        promised: Tokens that the requests' reservations cover, used or not; None where nothing is reserved.
+    """
+
+    block_size: int = 1
+    evictable: int = 0
+    shortage: Literal["memory", "fragmentation"] = "memory"
+    promised: int | None = None
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = self.free = capacity
+
+    @property
+    def used(self) -> int:
+        """Blocks that requests hold."""
+        return self.capacity - self.free
+
+    def blocks_for(self, tokens: int) -> int:
+        """Blocks that `tokens` tokens of one request take."""
+        return -(-tokens // self.block_size)
+
+    def cached(self, request: Request) -> int:
+        """Tokens of the request whose KV is at hand before it computes anything."""
+        return 0
+
+    @abstractmethod
+    def grow(self, request: Request, tokens: int) -> bool:
+        """Make room for `tokens` tokens more of the request; False, and nothing changes, if there is none."""
+
+    @abstractmethod
+    def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
+        """Make room for one token of every decoding member and for the chunks: all of it or nothing."""
+
+    @abstractmethod
+    def extend(self, decoding: DecodingSet, steps: int) -> list[int]:
+        """Make room for as many as fit of `steps` decode steps beyond the one that `take` has served.
+
+        Returns the blocks used in each of those that fit.
+        """
+
+    @abstractmethod
+    def release(self, request: Request) -> None:
+        """Take back everything the request holds."""
+
+    @abstractmethod
+    def could_hold(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> NDArray[np.bool_]:
+        """Which requests of these lengths would fit an empty memory until their last step."""

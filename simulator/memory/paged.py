@@ -1,0 +1,60 @@
+"""Paged memory: blocks of a few tokens, taken as a request grows. No request ever holds more than it has computed.
+
+Blocks held are a function of the tokens computed, so only the number of free ones is kept.
+Source: Kwon et al., PagedAttention, SOSP 2023; vLLM 0.33.0 reserves block 0, so its caller passes one block less.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.batch import DecodingSet
+from simulator.memory.base import Chunks, Lengths, Memory
+from simulator.request import Request
+
+
+class Paged(Memory):
+    """A pool of `capacity` blocks of `block_size` tokens."""
+
+    def __init__(self, capacity: int, block_size: int = 16) -> None:
+        super().__init__(capacity)
+        self.block_size = block_size
+
+    def _growth(self, request: Request, tokens: int) -> int:
+        computed = request._computed
+        return self.blocks_for(computed + tokens) - self.blocks_for(computed)
+
+    def grow(self, request: Request, tokens: int) -> bool:
+        need = self._growth(request, tokens)
+        if need > self.free:
+            return False
+        self.free -= need
+        return True
+
+    def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
+        need = decoding.demand
+        for request, tokens in chunks:
+            need += self._growth(request, tokens)
+        if need > self.free:
+            return False
+        self.free -= need
+        return True
+
+    def extend(self, decoding: DecodingSet, steps: int) -> list[int]:
+        used = list(accumulate(decoding.demands(steps), initial=self.used))[1:]
+        if used[-1] > self.capacity:
+            used = used[:bisect_right(used, self.capacity)]
+        if used:
+            self.free = self.capacity - used[-1]
+        return used
+
+    def release(self, request: Request) -> None:
+        self.free += self.blocks_for(request.computed)
+
+    def could_hold(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> NDArray[np.bool_]:
+        # The last token generated never gets KV: nothing is computed after it.
+        return -(-(prompt + output - 1) // self.block_size) <= self.capacity

@@ -1,0 +1,12 @@
+"""One engine, one readable module. Read `base` for the contract, `static` and `vllm` for the two ideas."""
+
+from __future__ import annotations
+
+from simulator.policies.base import Policy
+from simulator.policies.static import StaticBatching
+from simulator.policies.vllm import Vllm
+
+POLICIES: dict[str, type[Policy]] = {"static": StaticBatching, "vllm": Vllm}
+"""All bundled policies by name."""
+
+__all__ = ["POLICIES", "Policy", "StaticBatching", "Vllm"]

@@ -1,0 +1,89 @@
+"""Policy: one engine's rule for what to run next. It knows no clock beyond `now`, no cost, no record, no true output length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+from simulator.deployment import Deployment
+from simulator.errors import InputError
+from simulator.memory.base import UNLIMITED, Lengths, Memory
+from simulator.request import Request
+from simulator.step import Queue, Step, Wait
+
+
+@dataclass
+class Policy:
+    """Base of all policies: a dataclass of knobs, each named as the engine names it; None means the engine's default.
+
+    A subclass writes `plan`, and `memory` says how it holds KV cache. Run state goes into fields with
+    ``init=False``: each replica runs a fresh copy, so one object may be used many times.
+
+    Class attributes:
+        name: Its id on the command line.
+        version: The engine and version that it mirrors.
+        evidence: "recorded" (checked against the engine's own decisions), "transcribed", "published" or "textbook".
+        left_out: What the engine does and this policy does not.
+        steady: While everybody only decodes, nothing but an arrival, a finish or a full memory changes its mind.
+        streams: Tokens reach the client as they are made; False: when the request leaves.
+    """
+
+    name: ClassVar[str] = "custom"
+    version: ClassVar[str] = "of your own"
+    evidence: ClassVar[str] = "none"
+    left_out: ClassVar[tuple[str, ...]] = ()
+    steady: ClassVar[bool] = False
+    streams: ClassVar[bool] = True
+
+    def plan(self, queue: Queue, memory: Memory, now: int) -> Step | Wait | None:
+        """What to run at `now` (nanoseconds): a Step, a Wait, or None to sleep until a request arrives."""
+        raise TypeError(f"{type(self).__name__} does not say what to run: write its plan(queue, memory, now)")
+
+    def leaving(self, finished: list[Request], queue: Queue) -> list[Request]:
+        """Who gives up slot and memory after a step in which `finished` emitted their last token."""
+        return finished
+
+    def resolve(self, deployment: Deployment) -> Self:
+        """A copy with every knob that was None set to the engine's default for this deployment."""
+        return replace(self)
+
+    def memory(self, deployment: Deployment, outputs: Lengths) -> Memory:
+        """The KV cache that this engine keeps. `outputs` are true lengths by request index, for oracles only."""
+        from simulator.memory.paged import Paged
+        return Paged(deployment.kv_capacity_tokens // 16, 16)
+
+    @property
+    def slots(self) -> int:
+        """Most requests that may run at once; UNLIMITED without a cap."""
+        return UNLIMITED
+
+    @classmethod
+    def knobs(cls) -> dict[str, Any]:
+        """Knob names and their defaults."""
+        return {field.name: field.default for field in fields(cls) if field.init}
+
+    def settings(self) -> dict[str, Any]:
+        """Knob names and their present values."""
+        return {name: getattr(self, name) for name in self.knobs()}
+
+
+def positive(policy: Policy, *names: str) -> None:
+    """Refuse knobs that are set, but not to a whole number of at least 1."""
+    for name in names:
+        value = getattr(policy, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise InputError(f"{policy.name}: {name} must be a whole number of at least 1, not {value!r}")
+
+
+def one_of(policy: Policy, name: str, known: tuple[str, ...]) -> None:
+    """Refuse a knob that is none of the known words."""
+    value = getattr(policy, name)
+    if value not in known:
+        raise InputError(f"{policy.name}: {name} must be one of {', '.join(known)}, not {value!r}")
+
+
+def flag(policy: Policy, *names: str) -> None:
+    """Refuse knobs that are neither true nor false."""
+    for name in names:
+        if not isinstance(getattr(policy, name), bool):
+            raise InputError(f"{policy.name}: {name} must be true or false, not {getattr(policy, name)!r}")

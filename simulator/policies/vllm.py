@@ -1,0 +1,140 @@
+"""vLLM's scheduler: continuous batching over paged memory, with chunked prefill and preemption by recompute.
+
+Mirrors: vLLM 0.33.0, the synchronous V1 scheduler, one full-attention KV group, first come first served.
+There is no prefill or decode phase: every request catches up the tokens whose KV it lacks, within one token budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from simulator.deployment import Deployment
+from simulator.errors import InputError
+from simulator.memory.base import UNLIMITED, Lengths, Memory
+from simulator.memory.paged import Paged
+from simulator.policies.base import Policy, flag, positive
+from simulator.step import Queue, Step
+
+GIB = 1 << 30
+
+
+@dataclass
+class Vllm(Policy):
+    """vLLM 0.33.0, policy "fcfs".
+
+    Attributes:
+        max_num_seqs: Most running requests; default 1024 on GPUs of 70 GiB and more but the A100, 256 elsewhere.
+        max_num_batched_tokens: Tokens a step; default of the API server: 8192 on those GPUs (16384 from 160 GiB),
+            2048 elsewhere.
+        block_size: Tokens a block.
+        enable_chunked_prefill: A prompt may be computed in several steps.
+        long_prefill_token_threshold: Longest chunk of one request while it is not alone; 0: no limit.
+        scheduler_reserve_full_isl: Admit only who finds room for all tokens known, not only for the first chunk.
+        watermark: Share of the blocks that an admission leaves free while others run.
+        max_model_len: Longest prompt plus output, in tokens; default the model's.
+    """
+
+    name: ClassVar[str] = "vllm"
+    version: ClassVar[str] = "vLLM 0.33.0 (V1 scheduler, synchronous)"
+    evidence: ClassVar[str] = "recorded"
+    left_out: ClassVar[tuple[str, ...]] = ("prefix caching", "priorities", "speculative decoding",
+                                           "asynchronous scheduling", "LoRA and encoder budgets")
+    steady: ClassVar[bool] = True
+
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    block_size: int = 16
+    enable_chunked_prefill: bool = True
+    long_prefill_token_threshold: int = 0
+    scheduler_reserve_full_isl: bool = True
+    watermark: float = 0.0
+    max_model_len: int | None = None
+
+    def __post_init__(self) -> None:
+        positive(self, "max_num_seqs", "max_num_batched_tokens", "block_size", "max_model_len")
+        flag(self, "enable_chunked_prefill", "scheduler_reserve_full_isl")
+        if not isinstance(self.long_prefill_token_threshold, int) or self.long_prefill_token_threshold < 0:
+            raise InputError("vllm: long_prefill_token_threshold must be a whole number of at least 0, "
+                             f"not {self.long_prefill_token_threshold!r}")
+        if not isinstance(self.watermark, int | float) or not 0 <= self.watermark < 1:
+            raise InputError(f"vllm: watermark must be at least 0 and below 1, not {self.watermark!r}")
+
+    def resolve(self, deployment: Deployment) -> Self:
+        large = deployment.gpu_bytes >= 70 * GIB and not deployment.gpu.startswith("a100")
+        model_len = self.max_model_len or deployment.max_model_len
+        seqs = self.max_num_seqs or (1024 if large else 256)
+        tokens = self.max_num_batched_tokens
+        if tokens is None:
+            usual = 16384 if deployment.gpu_bytes >= 160 * GIB else 8192 if large else 2048
+            tokens = min(max(usual, 1 if self.enable_chunked_prefill else model_len), seqs * model_len)
+        if self.max_num_seqs is None:
+            seqs = min(seqs, tokens)
+        self._refuse_too_small_a_budget(seqs, tokens, model_len)
+        return replace(self, max_num_seqs=seqs, max_num_batched_tokens=tokens, max_model_len=model_len)
+
+    def _refuse_too_small_a_budget(self, seqs: int, tokens: int, model_len: int) -> None:
+        if tokens < seqs < UNLIMITED:
+            raise InputError(f"vllm: max_num_batched_tokens ({tokens}) must be at least max_num_seqs ({seqs}): "
+                             "raise the one or lower the other")
+        if not self.enable_chunked_prefill and tokens < model_len:
+            raise InputError(f"vllm: max_num_batched_tokens ({tokens}) must be at least max_model_len ({model_len}) "
+                             "when enable_chunked_prefill is false: raise it, or lower --max-model-len")
+
+    def memory(self, deployment: Deployment, outputs: Lengths) -> Memory:
+        blocks = deployment.kv_capacity_tokens // self.block_size
+        return Paged(max(0, blocks - 1), self.block_size)    # block 0 is the engine's null block
+
+    @property
+    def slots(self) -> int:
+        return self.max_num_seqs or UNLIMITED
+
+    def plan(self, queue: Queue, memory: Memory, now: int) -> Step | None:
+        step = Step()
+        longest = self.long_prefill_token_threshold
+        if not longest or len(queue) == 1:
+            longest = UNLIMITED
+        budget = self._serve_running(queue, step, longest)
+        while not memory.take(queue.decoding, step.chunks):
+            step.drop(queue.preempt(queue.youngest, memory))
+        if not step.preempted:
+            self._admit(queue, memory, step, budget, longest)
+        return step if queue.running or step.preempted else None
+
+    def _serve_running(self, queue: Queue, step: Step, longest: int) -> int:
+        """Everyone running wants the tokens it lacks; the oldest is served first. Returns the budget left."""
+        assert self.max_num_batched_tokens is not None
+        budget = self.max_num_batched_tokens - queue.decoding.size
+        for request in queue.catching_up.values():
+            tokens = min(request.lacking, longest)
+            step.chunks.append((request, tokens))
+            budget -= tokens
+        if budget < 0:
+            queue.trim(step, -budget)
+            budget = 0
+        return budget
+
+    def _admit(self, queue: Queue, memory: Memory, step: Step, budget: int, longest: int) -> None:
+        """The queue is looked at in order; the first that does not fit stops it."""
+        waiting, running = queue.waiting, queue.running
+        while waiting:
+            head = waiting[0]
+            cached = memory.cached(head)
+            tokens = min(head.known - cached, longest)
+            if len(running) >= self.slots:
+                step.blocked = "cap"
+            elif budget <= 0 or (tokens > budget and not self.enable_chunked_prefill):
+                step.blocked = "budget"
+            elif not self._fits(head.known if self.scheduler_reserve_full_isl else cached + min(tokens, budget),
+                                memory, bool(running)):
+                step.blocked = memory.shortage
+            if step.blocked:
+                return
+            tokens = min(tokens, budget)
+            memory.grow(queue.admit(), tokens)
+            step.chunks.append((head, tokens))
+            budget -= tokens
+
+    def _fits(self, tokens: int, memory: Memory, others_run: bool) -> bool:
+        spare = int(self.watermark * (memory.capacity + 1)) if self.watermark and others_run else 0
+        return memory.blocks_for(tokens) + spare <= memory.free

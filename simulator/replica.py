@@ -1,0 +1,235 @@
+"""Replica: the SimPy process that asks a policy, lets time pass and moves the token counters: plan, time, commit.
+
+It owns the clock, the record and the counters. It is the only place that fast-forwards, and it knows no metric.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Sequence
+from itertools import accumulate
+from typing import Any
+
+from simpy import Environment, Event
+
+from cost_models import CostModel, StepShape
+from simulator.batch import ListedSet, LockstepSet
+from simulator.errors import PolicyError
+from simulator.memory.base import UNLIMITED, Memory
+from simulator.policies.base import Policy
+from simulator.recorder import CODES, Recorder
+from simulator.request import Request
+from simulator.step import Queue, Step, Wait
+
+Watcher = Callable[[Step, Queue, int], None]
+"""Called with the step, the queue and the time, between plan and commit: for conformance runs and tests."""
+
+
+class Last(Event):
+    """A timeout that fires after everything else at its instant: who arrives when a step ends is seen by the next plan."""
+
+    def __init__(self, env: Environment, delay: int) -> None:
+        super().__init__(env)
+        self._ok, self._value = True, None
+        env.schedule(self, priority=2, delay=delay)    # type: ignore[arg-type]
+
+
+class Replica:
+    """One engine with one policy, one memory and one cost model.
+
+    Args:
+        env: The SimPy environment; its clock counts integer nanoseconds.
+        policy: A resolved policy that nobody else uses.
+        memory: Its KV cache.
+        cost: The price of a step.
+        outputs: True output tokens by request index. Nobody but the replica reads them.
+        exact: Ask the policy at every step and keep the decoding set as a plain list.
+        on_finish: Called with each request that leaves.
+        watch: See Watcher.
+    """
+
+    def __init__(self, env: Environment, policy: Policy, memory: Memory, cost: CostModel, outputs: Sequence[int], *,
+                 exact: bool = False, on_finish: Callable[[Request], None] | None = None,
+                 watch: Watcher | None = None) -> None:
+        self.env, self.policy, self.memory, self.cost = env, policy, memory, cost
+        self.record = Recorder()
+        self.decoding = (ListedSet if exact else LockstepSet)(memory.block_size, self.record.span)
+        self.queue = Queue(self.decoding)
+        self.finished = 0
+        self._outputs, self._on_finish, self._watch = outputs, on_finish, watch
+        self._fast = policy.steady and not exact
+        self._ranged = cost.in_range(StepShape(1, 1)) is not None
+        self._doorbell: Event | None = None
+        env.process(self._run())
+
+    def submit(self, request: Request) -> None:
+        """Take a request into the queue."""
+        self.record.sent.extend((request.index, request.arrival))
+        self.queue.waiting.append(request)
+        self._ring()
+
+    def close(self) -> None:
+        """Say that no request will follow."""
+        self.queue.closed = True
+        self._ring()
+
+    def _ring(self) -> None:
+        if self._doorbell is not None:
+            self._doorbell.succeed()
+            self._doorbell = None
+
+    def _run(self) -> Generator[Event, Any, None]:
+        env, queue, memory, plan = self.env, self.queue, self.memory, self.policy.plan
+        while True:
+            step = plan(queue, memory, env.now) if len(queue) else None
+            if isinstance(step, Step):
+                ends = self._begin(step)
+                yield Last(env, ends[-1] - env.now)
+                self._commit(step, len(ends))
+            else:
+                yield from self._sleep(step)
+
+    def _sleep(self, decision: Wait | None) -> Generator[Event, Any, None]:
+        """Do nothing until a request arrives, or until the policy wanted to be asked again."""
+        self._doorbell = bell = self.env.event()
+        if decision is None:
+            yield bell
+        elif decision.until > self.env.now:
+            yield bell | self.env.timeout(decision.until - self.env.now)    # type: ignore[arg-type]
+            self._doorbell = None
+        else:
+            raise PolicyError(f"{self.policy.name}: waits until {decision.until} ns, which is not after {self.env.now} ns")
+        yield Last(self.env, 0)    # requests of the same instant are all seen
+
+    def _begin(self, step: Step) -> list[int]:
+        """Note what the step is, how often it repeats, and when each repetition ends."""
+        now: int = self.env.now    # type: ignore[assignment]
+        shape = self._shape(step)
+        if not shape.decodes and not shape.chunks:
+            self._complain_of_no_progress(step)
+        row = self._describe(step, shape)
+        times = self._at_most(step)
+        durations = self.cost.decode_times(shape, times) if times > 1 else [self.cost.time(shape)]
+        ends = list(accumulate(durations, initial=now))[1:]
+        used = [self.memory.used]
+        if times > 1:
+            ends, used = self._shorten(step, ends, used)
+        if self._watch:
+            self._watch(step, self.queue, now)
+        self.record.plans.extend((now, len(ends), *row))
+        self.record.ends.extend(ends)
+        self.record.used.extend(used)
+        if self._ranged:
+            self._count_out_of_range(shape, len(ends))
+        return ends
+
+    def _shape(self, step: Step) -> StepShape:
+        """What the cost model is asked about: rows and contexts as they are computed, padding included."""
+        decodes = self.decoding.size + step.spent
+        if step.pad_to:
+            chunks = ((step.pad_to, 0),) * len(step.chunks)
+            return StepShape(decodes, decodes * step.pad_to, chunks, self._padding(step), "padded")
+        chunks = tuple([(tokens, request._computed) for request, tokens in step.chunks])
+        return StepShape(decodes, self.decoding.context + step.spent_context, chunks, step.spent)
+
+    @staticmethod
+    def _padding(step: Step) -> int:
+        return step.spent + sum([step.pad_to - tokens for _, tokens in step.chunks] if step.pad_to else ())
+
+    def _describe(self, step: Step, shape: StepShape) -> tuple[int, ...]:
+        """The columns of the record from `decodes` to `blocked`; takes note of admissions and preemptions."""
+        queue, memory, now = self.queue, self.memory, self.env.now
+        for victim in step.preempted:
+            self._close_stay(victim)
+        prompt = redone = redoing = catching = held = 0
+        for request, tokens in step.chunks:
+            if request.admitted is None:
+                request.admitted = now    # type: ignore[assignment]
+            prompt += tokens
+            if request.lost > request._computed:
+                redone += min(tokens, request.lost - request._computed)
+                redoing += 1
+        if queue.catching_up:
+            catching = sum([request._computed for request in queue.catching_up.values()])
+        if queue.held:
+            held = sum([request._computed for request in queue.held.values()])
+        context = self.decoding.context
+        return (self.decoding.size, context, len(step.chunks), prompt, redone, redoing, step.spent, shape.padded,
+                len(queue.running), len(queue.held), len(queue.waiting), context + catching + held,
+                -1 if memory.promised is None else memory.promised, CODES[step.blocked])
+
+    def _close_stay(self, request: Request) -> None:
+        if request.admitted is not None:
+            self.record.stay(request.index, request.admitted, self.env.now)    # type: ignore[arg-type]
+        request.admitted = None
+
+    def _at_most(self, step: Step) -> int:
+        """How often this step may run before the policy must be asked again, by who takes part in it."""
+        if step.times > 1 or not self._fast or step.chunks or step.preempted or step.trimmed or not self.decoding.size:
+            return step.times
+        return self.decoding.steps_to_finish()
+
+    def _shorten(self, step: Step, ends: list[int], used: list[int]) -> tuple[list[int], list[int]]:
+        """Keep the repetitions that start before an arrival that could be let in, and that find memory."""
+        if step.blocked is None:
+            horizon = self.env.peek()
+            if ends[-1] > horizon:
+                del ends[bisect_left(ends, horizon) + 1:]
+        if len(ends) > 1:
+            used += self.memory.extend(self.decoding, len(ends) - 1)
+            del ends[len(used):]
+        return ends, used
+
+    def _count_out_of_range(self, shape: StepShape, steps: int) -> None:
+        shapes = (shape._replace(context=shape.context + ahead * shape.decodes) for ahead in range(steps))
+        self.record.out_of_range += sum(not self.cost.in_range(each) for each in shapes)
+
+    def _commit(self, step: Step, steps: int) -> None:
+        """The tokens of the step exist now: count them, and let go who may leave."""
+        self.decoding.advance(steps)
+        finished = self.decoding.finish()
+        if step.chunks:
+            finished += self._catch_up(step)
+            finished.sort(key=_order)
+        self.queue.hold(finished)
+        for request in self.policy.leaving(finished, self.queue):
+            self._let_go(request)
+
+    def _catch_up(self, step: Step) -> list[Request]:
+        """Count the chunks; who has caught up emits a token. Returns those who are done with it."""
+        done = []
+        for request, tokens in step.chunks:
+            request._computed += tokens
+            if request.lacking == 0:
+                request._generated += 1
+                left = self._outputs[request.index] - request._generated
+                self.queue.emitted(request, left)
+                if not left:
+                    last = self.decoding.step - 1
+                    self.record.span(request.index, last, last)
+                    done.append(request)
+        return done
+
+    def _let_go(self, request: Request) -> None:
+        if request.order not in self.queue.held:
+            raise PolicyError(f"{self.policy.name}: lets go request {request.index}, which has not finished")
+        self.memory.release(request)
+        self.queue.let_go(request)
+        self._close_stay(request)
+        self.finished += 1
+        if self._on_finish:
+            self._on_finish(request)
+
+    def _complain_of_no_progress(self, step: Step) -> None:
+        queue = self.queue
+        raise PolicyError(f"{self.policy.name}: planned a step that computes nothing at {self.env.now} ns "
+                          f"({len(queue.running)} running, {len(queue.waiting)} waiting, "
+                          f"{self.memory.free} of {self.memory.capacity} blocks free)")
+
+
+def _order(request: Request) -> int:
+    assert request.order is not None
+    return request.order
+
+
+__all__ = ["UNLIMITED", "Replica", "Watcher"]

@@ -1,0 +1,74 @@
+"""Request: one line of a trace and how far it has got. It does not know its true output length: no policy may."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simulator.batch import DecodingSet
+
+
+class Request:
+    """One request inside a replica.
+
+    ``computed`` counts the tokens whose KV exists, ``generated`` the output tokens emitted, both in tokens.
+    While the request decodes, both grow by one a step without being stored: they settle when read.
+
+    Attributes:
+        index: Row of the trace.
+        arrival: When the client sent it, in nanoseconds.
+        prompt: Prompt tokens.
+        max_tokens: Declared bound on output tokens; the only output length a policy sees.
+        order: Place in the running order, new at each admission; None while it waits.
+        admitted: When it took its present slot, in nanoseconds; None while it waits.
+        lost: Tokens that must be computed a second time because a preemption threw their KV away.
+    """
+
+    __slots__ = ("_computed", "_generated", "_joined", "_last", "_set",
+                 "admitted", "arrival", "index", "lost", "max_tokens", "order", "prompt")
+
+    def __init__(self, index: int, arrival: int, prompt: int, max_tokens: int) -> None:
+        self.index, self.arrival, self.prompt, self.max_tokens = index, arrival, prompt, max_tokens
+        self.order: int | None = None
+        self.admitted: int | None = None
+        self.lost = 0
+        self._computed = self._generated = 0
+        self._set: DecodingSet | None = None
+        self._joined = 0    # step of the set at which it began to decode
+        self._last = 0      # step of the set that emits its last token
+
+    @property
+    def computed(self) -> int:
+        """Tokens whose KV exists."""
+        members = self._set
+        return self._computed if members is None else self._computed + members.step - self._joined
+
+    @property
+    def generated(self) -> int:
+        """Output tokens emitted so far."""
+        members = self._set
+        return self._generated if members is None else self._generated + members.step - self._joined
+
+    @property
+    def known(self) -> int:
+        """Prompt and generated tokens: what its KV must cover before it can emit the next one."""
+        return self.prompt + self.generated
+
+    @property
+    def lacking(self) -> int:
+        """Known tokens without KV: 1 for a decode, more for one that must catch up."""
+        return self.prompt + self._generated - self._computed
+
+    @property
+    def decoding(self) -> bool:
+        """Whether it computes exactly one token in every step."""
+        return self._set is not None
+
+    def forget(self) -> None:
+        """Lose all KV (preemption): everything computed so far must be computed again."""
+        self.lost = max(self.lost, self._computed)
+        self._computed = 0
+        self.order = None
+
+    def __repr__(self) -> str:
+        return f"Request({self.index}, prompt={self.prompt}, computed={self.computed}, generated={self.generated})"

@@ -1,0 +1,110 @@
+"""Scenario: all arguments of a run as one plain dataclass. It checks values by themselves and resolves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import isnan
+from typing import Any, Literal
+
+from cost_models import CostModel, ModelSpec
+from simulator.errors import InputError
+from simulator.policies import Policy
+from traces import Trace
+
+Load = Literal["saturated", "trace"]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What to simulate. `simulator.run(scenario)` answers it, the same each time.
+
+    Attributes:
+        trace: A Trace, the name of a bundled one, or a file.
+        policy: A policy object or the name of a bundled one.
+        knobs: Knobs of a policy given by name, such as {"max_num_seqs": 32}.
+        load: "saturated": every request is queued at time 0; "trace": at the trace's own times.
+        num_prompts: Use only the first so many rows.
+        rate_scale: Speed the trace's own times up by this factor.
+        request_rate: Replace the times by a process of so many requests a second; inf: all at 0.
+        burstiness: Shape of the Gamma gaps of that process: 1 is Poisson, inf constant.
+        max_concurrency: Most requests outstanding at the client.
+        max_tokens: Declared output lengths: "exact", N, "xF", "model", or None for the default rule.
+        max_model_len: Longest prompt plus output, in tokens; None: the model's.
+        model: A model id, a ModelSpec, or a YAML file with a shape.
+        gpu: A GPU id.
+        dtype: Weights: "bf16" or "fp8".
+        kv_dtype: KV cache: "bf16" or "fp8".
+        tensor_parallel_size: GPUs that share the model.
+        cost_model: A CostModel, "auto", or the name of one.
+        gpu_memory_utilization: Share of the device memory that the engine takes.
+        kv_capacity_tokens: KV pool in tokens; inf: no bound; None: what the GPU leaves.
+        goodput: Service objectives in milliseconds, such as {"ttft": 500, "tpot": 50}.
+        seed: Of everything drawn.
+        exact: Ask the policy at every step instead of fast-forwarding; the answer is the same.
+    """
+
+    trace: Trace | str = "azure-conv-2023"
+    policy: Policy | str = "vllm"
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    load: Load = "trace"
+    num_prompts: int | None = None
+    rate_scale: float = 1.0
+    request_rate: float | None = None
+    burstiness: float = 1.0
+    max_concurrency: int | None = None
+    max_tokens: str | int | None = None
+    max_model_len: int | None = None
+    model: ModelSpec | str = "llama-3.1-8b"
+    gpu: str = "h100-80"
+    dtype: str = "bf16"
+    kv_dtype: str = "bf16"
+    tensor_parallel_size: int = 1
+    cost_model: CostModel | str = "auto"
+    gpu_memory_utilization: float = 0.92
+    kv_capacity_tokens: float | None = None
+    goodput: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
+    exact: bool = False
+
+    def __post_init__(self) -> None:
+        if self.load not in ("saturated", "trace"):
+            raise InputError(f"load must be saturated or trace, not {self.load!r}")
+        for name in ("num_prompts", "max_concurrency", "max_model_len", "tensor_parallel_size"):
+            _check_count(name, getattr(self, name))
+        for name in ("rate_scale", "request_rate", "burstiness", "kv_capacity_tokens"):
+            _check_above_zero(name, getattr(self, name))
+        if not 0 < self.gpu_memory_utilization <= 1:
+            raise InputError(f"gpu_memory_utilization must be above 0 and at most 1, not {self.gpu_memory_utilization}")
+        for metric, limit in self.goodput.items():
+            if metric not in ("ttft", "tpot", "e2el"):
+                raise InputError(f"unknown goodput objective {metric!r} (known: ttft, tpot, e2el)")
+            _check_above_zero(f"goodput {metric}", limit)
+
+    def but(self, **changes: Any) -> Scenario:
+        """The same scenario with some fields changed."""
+        return replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain values; objects are named, a trace with its digest."""
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        plain["knobs"], plain["goodput"] = dict(self.knobs), dict(self.goodput)
+        if isinstance(self.trace, Trace):
+            plain["trace"] = f"{self.trace.name} ({self.trace.digest})"
+        if isinstance(self.policy, Policy):
+            plain["policy"], plain["knobs"] = self.policy.name, self.policy.settings()
+        for name in ("model", "cost_model"):
+            plain[name] = getattr(plain[name], "name", plain[name])
+        return {name: "inf" if value == float("inf") else value for name, value in plain.items()}
+
+
+def _check_count(name: str, value: object) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
+
+
+def _check_above_zero(name: str, value: object) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or isnan(value) or value <= 0:
+        raise InputError(f"{name} must be above 0, not {value!r}")

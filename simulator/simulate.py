@@ -1,0 +1,85 @@
+"""simulate: one scenario in, one Result out. It wires the parts together, runs the clock and checks that nobody got lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from simpy import Environment
+
+from simulator.clients import Client
+from simulator.errors import StalledError
+from simulator.memory.base import UNLIMITED
+from simulator.policies import Policy
+from simulator.replica import Replica, Watcher
+from simulator.request import Request
+from simulator.result import Result
+from simulator.scenario import Scenario
+from simulator.setup import Setup, prepare
+from traces import Trace
+
+Progress = Callable[[int, int], None]
+"""Called now and then with (requests answered, requests accepted)."""
+PROGRESS_EVERY = 256
+
+
+def simulate(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vllm", **options: Any) -> Result:
+    """Replay a trace through a policy. `options` are the fields of Scenario.
+
+    Example:
+        >>> simulate("azure-conv-2023", "static", num_prompts=100, load="saturated").summary()["completed"]
+        100
+    """
+    return run(Scenario(trace=trace, policy=policy, **options))
+
+
+def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher | None = None) -> Result:
+    """Answer a scenario. Raises InputError for what cannot be run, StalledError if requests are left over."""
+    setup = prepare(scenario)
+    env = Environment(initial_time=0)
+    client = Client(env, requests_of(setup), scenario.max_concurrency or UNLIMITED)
+    accepted = int((setup.verdict == 0).sum())
+    memory = setup.policy.memory(setup.deployment, setup.output)
+    replica = Replica(env, setup.policy, memory, setup.cost, setup.output.tolist(), exact=scenario.exact,
+                      on_finish=_counting(client, accepted, progress), watch=watch)
+    client.send_to(replica)
+    env.run()
+    _check(replica, accepted)
+    return Result(setup, replica.record.freeze())
+
+
+def requests_of(setup: Setup) -> Iterator[Request]:
+    """The accepted requests in the order of arrival, made as they are needed."""
+    columns = zip(setup.verdict.tolist(), setup.trace.arrival.tolist(), setup.prompt.tolist(),
+                  setup.max_tokens.tolist(), strict=True)
+    for index, (verdict, arrival, prompt, max_tokens) in enumerate(columns):
+        if verdict == 0:
+            yield Request(index, arrival, prompt, max_tokens)
+
+
+def _counting(client: Client, accepted: int, progress: Progress | None) -> Callable[[Request], None]:
+    """The client's ear, with progress told on the way."""
+    if progress is None:
+        return client.finished
+    answered = 0
+
+    def finished(request: Request) -> None:
+        nonlocal answered
+        answered += 1
+        if answered % PROGRESS_EVERY == 0 or answered == accepted:
+            progress(answered, accepted)
+        client.finished(request)
+
+    return finished
+
+
+def _check(replica: Replica, accepted: int) -> None:
+    """Every accepted request was answered, and all memory is back."""
+    queue, memory, name = replica.queue, replica.memory, replica.policy.name
+    if replica.finished != accepted or len(queue):
+        waits = f"; the head of the queue has {queue.waiting[0]}" if queue.waiting else ""
+        raise StalledError(f"{name}: stalled at {replica.env.now / 1e9:.6f} s with {len(queue.waiting)} waiting and "
+                           f"{len(queue.running)} running, {replica.finished} of {accepted} answered, "
+                           f"{memory.free} of {memory.capacity} blocks free{waits}")
+    if memory.used:
+        raise StalledError(f"{name}: {memory.used} blocks of memory are held by nobody at the end")

@@ -1,0 +1,135 @@
+"""The words a policy speaks: the Queue it is lent, and the Step, Wait or None it answers with."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from simulator.batch import DecodingSet
+from simulator.memory.base import Memory
+from simulator.request import Request
+
+Obstacle = Literal["cap", "budget", "memory", "fragmentation", "batch"]
+"""What keeps the head of the queue out: the cap on sequences, the token budget, too little free memory, enough free
+memory but no hole that is long enough, or a batch that lets nobody in before it ends."""
+
+
+@dataclass(slots=True)
+class Step:
+    """One forward pass. The decoding set always takes part, one token a member; the rest is said here.
+
+    Attributes:
+        chunks: (request, tokens) for everyone who computes prompt or lost tokens in this step, in running order.
+        preempted: Who was sent back to the queue, in that order.
+        trimmed: The token budget left somebody out.
+        blocked: Why the head of the queue, looked at or yet to come, stays out until somebody leaves; None if nobody was refused.
+        spent: Rows of finished requests that compute a token all the same.
+        spent_context: KV tokens that those rows read.
+        pad_to: Tokens that every row is padded to; 0 means ragged.
+        times: How often to run this very step before the policy is asked again.
+    """
+
+    chunks: list[tuple[Request, int]] = field(default_factory=list)
+    preempted: list[Request] = field(default_factory=list)
+    trimmed: bool = False
+    blocked: Obstacle | None = None
+    spent: int = 0
+    spent_context: int = 0
+    pad_to: int = 0
+    times: int = 1
+
+    def drop(self, victim: Request) -> None:
+        """Note that `victim` was preempted and computes nothing in this step."""
+        self.preempted.append(victim)
+        self.chunks = [chunk for chunk in self.chunks if chunk[0] is not victim]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Run nothing before `until` (nanoseconds), unless a request arrives."""
+
+    until: int
+
+
+class Queue:
+    """Who waits and who runs on one replica.
+
+    ``waiting`` is in the order of service. ``running`` maps the running order to requests, oldest admission first.
+    Each of them is in exactly one of ``decoding`` (one token a step), ``catching_up`` (lacks more than that)
+    and ``held`` (finished, but not yet let go). ``closed`` says that no request will follow those that wait.
+    """
+
+    def __init__(self, decoding: DecodingSet) -> None:
+        self.decoding = decoding
+        self.waiting: deque[Request] = deque()
+        self.running: dict[int, Request] = {}
+        self.catching_up: dict[int, Request] = {}
+        self.held: dict[int, Request] = {}
+        self.closed = False
+        self._admissions = 0
+
+    def __len__(self) -> int:
+        return len(self.running) + len(self.waiting)
+
+    @property
+    def youngest(self) -> Request:
+        """The latest admission among those running."""
+        return next(reversed(self.running.values()))
+
+    def admit(self) -> Request:
+        """Move the head of the queue to the end of the running order."""
+        request = self.waiting.popleft()
+        self._admissions += 1
+        request.order = self._admissions
+        self.running[request.order] = self.catching_up[request.order] = request
+        return request
+
+    def preempt(self, request: Request, memory: Memory) -> Request:
+        """Send a running request back to the front of the queue; its KV is lost, its tokens are not."""
+        order = request.order
+        assert order is not None
+        del self.running[order]
+        if self.catching_up.pop(order, None) is None:
+            self.decoding.leave(request)
+        memory.release(request)
+        request.forget()
+        self.waiting.appendleft(request)
+        return request
+
+    def trim(self, step: Step, excess: int) -> None:
+        """Take `excess` tokens away from the step, from the youngest backwards.
+
+        A decode that loses its token falls out of the decoding set and catches up later.
+        """
+        tokens = {request.order: n for request, n in step.chunks}
+        for order, request in reversed(self.running.items()):
+            if excess <= 0:
+                break
+            taken = min(tokens.get(order, 1), excess)
+            excess -= taken
+            if order in tokens:
+                tokens[order] -= taken
+            elif order not in self.held:
+                self.decoding.leave(request)
+                self.catching_up[order] = request
+        self.catching_up = dict(sorted(self.catching_up.items()))
+        step.chunks = [(request, tokens[request.order]) for request, _ in step.chunks if tokens[request.order]]
+        step.trimmed = True
+
+    def emitted(self, request: Request, left: int) -> None:
+        """Take note that one who caught up has emitted a token and will emit `left` more."""
+        assert request.order is not None
+        del self.catching_up[request.order]
+        if left:
+            self.decoding.join(request, left)
+
+    def hold(self, finished: Iterable[Request]) -> None:
+        """Keep finished requests in their slots."""
+        self.held.update((request.order, request) for request in finished)    # type: ignore[misc]
+
+    def let_go(self, request: Request) -> None:
+        """Give up the slot of a finished request."""
+        assert request.order is not None
+        del self.running[request.order], self.held[request.order]
