@@ -1,0 +1,39 @@
+"""How long a step of an LLM server lasts: constant, from specifications, or from calibrated profiles.
+
+Read ``base`` (what a model is asked), ``linear`` (how it is rounded), then ``regimes`` or ``roofline``.
+``catalogue`` finds a model by name; ``pool`` says how many tokens of KV cache fit.
+"""
+
+from cost_models.base import CostModel, CostModelError, StepShape, choose
+from cost_models.catalogue import CostModelRow, available_cost_models, cost_model
+from cost_models.constant import Constant
+from cost_models.pool import KvPool, kv_pool
+from cost_models.profile import Profile, bundled_profiles, read_profile
+from cost_models.regimes import Regimes
+from cost_models.roofline import Roofline
+from cost_models.shapes import GpuSpec, ModelSpec
+from cost_models.specs import GPUS, MODELS, gpu_spec, model_spec
+
+__all__ = [
+    "GPUS",
+    "MODELS",
+    "Constant",
+    "CostModel",
+    "CostModelError",
+    "CostModelRow",
+    "GpuSpec",
+    "KvPool",
+    "ModelSpec",
+    "Profile",
+    "Regimes",
+    "Roofline",
+    "StepShape",
+    "available_cost_models",
+    "bundled_profiles",
+    "choose",
+    "cost_model",
+    "gpu_spec",
+    "kv_pool",
+    "model_spec",
+    "read_profile",
+]

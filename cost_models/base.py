@@ -1,0 +1,85 @@
+"""What a step looks like to a cost model, and what every cost model answers.
+
+A cost model is given the totals of one forward pass and returns how long it lasts, in whole nanoseconds.
+It knows no request, no policy and no clock: it can be called by hand.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import NamedTuple
+
+
+class CostModelError(ValueError):
+    """A wrong name, profile, shape or layout. The message is one line and says what to do next."""
+
+
+class StepShape(NamedTuple):
+    """One forward pass, in tokens as computed: a padded batch passes its rows and contexts at padded size."""
+
+    decodes: int
+    """Sequences that compute one new token each."""
+    context: int
+    """Tokens of context these sequences read, summed over them."""
+    chunks: tuple[tuple[int, int], ...] = ()
+    """Prompt chunks as (new tokens, tokens already there)."""
+    padded: int = 0
+    """How many of the computed tokens are padding. Informs; it is not charged a second time."""
+    layout: str = "varlen"
+    """``varlen`` or ``padded``. Informs; the counts above already carry the difference."""
+
+
+class CostModel(ABC):
+    """The duration of a step. Two calls with the same shape give the same answer."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the model is called in a listing and in a result."""
+
+    @property
+    @abstractmethod
+    def origin(self) -> str:
+        """Where its numbers come from, in one line."""
+
+    @abstractmethod
+    def time(self, shape: StepShape) -> int:
+        """Duration of one step in ns, at least 1. Raises CostModelError for a step that computes nothing."""
+
+    def decode_times(self, shape: StepShape, k: int) -> list[int]:
+        """Durations in ns of ``k`` decode steps in a row: step ``i`` has ``i * decodes`` more context.
+
+        Equals ``k`` calls of ``time``, and this definition is those calls; a faster one must agree with it.
+        """
+        refuse_chunks(shape)
+        decodes, context = shape.decodes, shape.context
+        return [self.time(StepShape(decodes, context + i * decodes)) for i in range(k)]
+
+    def in_range(self, shape: StepShape) -> bool | None:
+        """Whether the shape lies where the model was measured; None where no measured range is stated."""
+        return None
+
+
+def refuse_chunks(shape: StepShape) -> None:
+    """Raise CostModelError unless the step is decoding only."""
+    if shape.chunks:
+        raise CostModelError("decode_times takes decodes only: ask time() for a step with prompt chunks")
+
+
+def empty_step() -> CostModelError:
+    """The error for a step, or a prompt chunk, that computes no token."""
+    return CostModelError("an empty step or chunk has no duration: give it at least one token to compute")
+
+
+def choose(kind: str, name: str, known: Iterable[str]) -> str:
+    """Return ``name`` if it is known; else raise one line with the nearest name and all known ones.
+
+    >>> choose("GPU", "h200", ["h100-80", "h200"])
+    'h200'
+    """
+    names = list(known)
+    if name in names:
+        return name
+    near = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
+    hint = f": did you mean '{near[0]}'?" if near else ""
+    raise CostModelError(f"unknown {kind} '{name}'{hint} (known: {', '.join(names)})")

@@ -1,0 +1,129 @@
+"""Find a cost model by name: a form, a bundled profile, or the path of a profile of one's own.
+
+It knows which names exist and whether a profile belongs to a model, a GPU and a layout; no coefficient.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from cost_models.base import CostModel, CostModelError, choose
+from cost_models.constant import Constant
+from cost_models.profile import Profile, bundled_profiles, layout, read_profile
+from cost_models.regimes import Regimes
+from cost_models.roofline import Roofline
+from cost_models.shapes import BYTES, GpuSpec, ModelSpec
+from cost_models.specs import gpu_spec, model_spec
+
+FORMS = ("auto", "roofline", "regimes", "constant")
+CONSTANT_MS = 10.0
+
+
+def cost_model(
+    name: str | Path = "auto",
+    *,
+    model: str | ModelSpec,
+    gpu: str | GpuSpec,
+    dtype: str = "bf16",
+    kv_dtype: str = "bf16",
+    tensor_parallel_size: int = 1,
+) -> CostModel:
+    """The cost model of this name for a model on a GPU.
+
+    ``auto``: the bundled profile of exactly this model, GPU, dtypes and number of GPUs, else ``roofline``.
+    ``roofline``: from specifications. ``regimes``: the bundled profile, or an error. ``constant:MS``: one
+    duration (10 ms without a number). Else the name of a bundled profile or the path of a profile (YAML).
+    Raises CostModelError, one line, for an unknown name, a wrong layout or a profile of something else.
+
+    >>> cost_model("constant:12.5", model="opt-13b", gpu="a100-40").name
+    'constant:12.5'
+    """
+    model, gpu, text = model_spec(model), gpu_spec(gpu), str(name)
+    choose("dtype", dtype, BYTES)
+    choose("kv_dtype", kv_dtype, BYTES)
+    model.check_layout(tensor_parallel_size)
+    wanted = layout(model.name, gpu.name, dtype, kv_dtype, tensor_parallel_size)
+    form, _, argument = text.partition(":")
+    if form == "constant":
+        return _constant(argument if ":" in text else f"{CONSTANT_MS}", text)
+    if text == "regimes":
+        return Regimes(_bundled_for(wanted))
+    profile = None if text in FORMS else _named(text, wanted)
+    if text == "auto":
+        profile = next((known for known in bundled_profiles().values() if known.layout == wanted), None)
+    if profile is None:
+        return Roofline(model, gpu, dtype, kv_dtype, tensor_parallel_size)
+    return Regimes(profile)
+
+
+def _constant(milliseconds: str, text: str) -> Constant:
+    try:
+        return Constant(round(float(milliseconds) * 1e6))
+    except (ValueError, OverflowError):
+        raise CostModelError(f"'{text}': give milliseconds above 0, as in constant:12.5") from None
+
+
+def _bundled_for(wanted: str) -> Profile:
+    layouts = {profile.layout: profile for profile in bundled_profiles().values()}
+    if wanted not in layouts:
+        known = ", ".join(layouts)
+        raise CostModelError(f"no bundled profile for {wanted}: use 'auto' or 'roofline' (known: {known})")
+    return layouts[wanted]
+
+
+def _named(text: str, wanted: str) -> Profile:
+    if text.endswith((".yaml", ".yml")):
+        profile = read_profile(text)
+    else:
+        profile = bundled_profiles()[choose("cost model", text, [*FORMS, *bundled_profiles()])]
+    if profile.layout != wanted:
+        raise CostModelError(f"profile '{text}' is for {profile.layout}, not {wanted}: use 'auto' instead")
+    return profile
+
+
+class CostModelRow(NamedTuple):
+    """One line of a listing; None where a column does not apply or is not stated. Errors in percent."""
+
+    name: str
+    form: str
+    origin: str
+    model: str | None = None
+    gpu: str | None = None
+    dtype: str | None = None
+    kv_dtype: str | None = None
+    tensor_parallel_size: int | None = None
+    mape_decode: float | None = None
+    mape_prefill: float | None = None
+    mape_mixed: float | None = None
+    p95_decode: float | None = None
+    p95_prefill: float | None = None
+    p95_mixed: float | None = None
+
+
+def available_cost_models() -> list[CostModelRow]:
+    """The names that ``cost_model`` knows, the forms first."""
+    return [
+        CostModelRow("auto", "rule", "the bundled profile of this model, GPU and layout, else roofline"),
+        CostModelRow("roofline", "roofline", "specifications, with assumed efficiencies"),
+        CostModelRow("regimes", "regimes", "the bundled profile of this model, GPU and layout"),
+        CostModelRow("constant", "constant", f"stated: constant:MS ms a step ({CONSTANT_MS:g} if not given)"),
+        *[_row(profile) for profile in bundled_profiles().values()],
+    ]
+
+
+def _row(profile: Profile) -> CostModelRow:
+    return CostModelRow(
+        name=profile.name,
+        form="regimes",
+        origin=Regimes(profile).origin,
+        model=profile.model,
+        gpu=profile.gpu,
+        dtype=profile.dtype,
+        kv_dtype=profile.kv_dtype,
+        tensor_parallel_size=profile.tensor_parallel_size,
+        mape_decode=profile.decode.mape_percent,
+        mape_prefill=profile.prefill.mape_percent,
+        mape_mixed=profile.mixed.mape_percent,
+        p95_decode=profile.decode.p95_percent,
+        p95_prefill=profile.prefill.p95_percent,
+        p95_mixed=profile.mixed.p95_percent,
+    )
