@@ -1,0 +1,24 @@
+"""Traces of LLM requests: read them from files, take bundled ones, reshape them, declare lengths.
+
+Read `trace` first, then `readers`, `standins`, `declared`. This package knows no simulator.
+"""
+
+from traces.arrivals import gamma_arrivals
+from traces.declared import Declared, declare
+from traces.errors import TraceError
+from traces.readers import load
+from traces.standins import StandIn, available
+from traces.trace import ReadReport, Reject, Trace
+
+__all__ = [
+    "Declared",
+    "ReadReport",
+    "Reject",
+    "StandIn",
+    "Trace",
+    "TraceError",
+    "available",
+    "declare",
+    "gamma_arrivals",
+    "load",
+]

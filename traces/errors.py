@@ -1,0 +1,33 @@
+"""The one error of this package, and the words that help a reader of it: near names and shown values.
+
+It knows nothing of traces or files.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+SHOWN = 60
+"""Characters of a bad value that an error shows."""
+
+
+class TraceError(ValueError):
+    """A trace, a trace file or a request for one is wrong; the message is one line."""
+
+
+def shown(value: object) -> str:
+    """`value` on one line: quoted, control characters escaped, cut to SHOWN characters."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def plain(text: str) -> str:
+    """A path or a name on one line: unquoted as long as every character prints."""
+    return text if text.isprintable() else ascii(text)
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> TraceError:
+    """The error for a `name` that is not one of `known`, with the nearest one."""
+    known = list(known)
+    near = difflib.get_close_matches(str(name), known, n=1)
+    hint = f": did you mean {near[0]!r}?" if near else ""
+    return TraceError(f"unknown {kind} {shown(name)}{hint} (known: {', '.join(known)})")

@@ -1,0 +1,41 @@
+"""Tables of any origin: CSV with a header, or JSON lines, with columns named by the caller or by custom.
+
+Customary names mark the columns of prompt and output, of the arrival where just one fits, and of max_tokens
+and tenant. The unit of arrivals is never guessed: a file in ms looks like a slow one in s. Prefix data is
+not read.
+"""
+
+from traces.readers.dialect import Dialect
+
+ALIASES = {
+    "arrival": ("arrival", "arrivaltime", "arrivaltimestamp", "arrivedat", "timestamp"),
+    "prompt": (
+        "contexttokens",
+        "inputlen",
+        "inputlength",
+        "inputtokens",
+        "numprefilltokens",
+        "numprompttokens",
+        "prompt",
+        "promptlen",
+        "promptlength",
+        "promptsize",
+        "prompttokens",
+    ),
+    "output": (
+        "completiontokens",
+        "generatedtokens",
+        "numdecodetokens",
+        "numoutputtokens",
+        "output",
+        "outputlen",
+        "outputlength",
+        "outputtokens",
+        "tokensize",
+    ),
+    "max_tokens": ("maxtokens",),
+    "tenant": ("tenant",),
+}
+
+CSV = Dialect(name="csv", shape="csv", aliases=ALIASES)
+JSONL = Dialect(name="jsonl", shape="jsonl", aliases=ALIASES)
