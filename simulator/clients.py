@@ -59,7 +59,7 @@ class Client:
         env = self._env
         while self._next is not None:
             if self._next.arrival > env.now:
-                yield env.timeout(self._next.arrival - env.now)    # type: ignore[arg-type]
+                yield env.timeout(self._next.arrival - env.now)
             self._send_due()
             if self._is_due():
                 self._held_back = env.event()

@@ -26,7 +26,7 @@ Watcher = Callable[[Step, Queue, int], None]
 
 
 class Last(Event):
-    """A timeout that fires after everything else at its instant: who arrives when a step ends is seen by the next plan."""
+    """A timeout that fires last at its instant: who arrives when a step ends is seen by the next plan."""
 
     def __init__(self, env: Environment, delay: int) -> None:
         super().__init__(env)
@@ -62,6 +62,11 @@ class Replica:
         self._doorbell: Event | None = None
         env.process(self._run())
 
+    @property
+    def now(self) -> int:
+        """The clock, in nanoseconds."""
+        return self.env.now    # type: ignore[return-value]
+
     def submit(self, request: Request) -> None:
         """Take a request into the queue."""
         self.record.sent.extend((request.index, request.arrival))
@@ -79,12 +84,12 @@ class Replica:
             self._doorbell = None
 
     def _run(self) -> Generator[Event, Any, None]:
-        env, queue, memory, plan = self.env, self.queue, self.memory, self.policy.plan
+        queue, memory, plan = self.queue, self.memory, self.policy.plan
         while True:
-            step = plan(queue, memory, env.now) if len(queue) else None
+            step = plan(queue, memory, self.now) if len(queue) else None
             if isinstance(step, Step):
                 ends = self._begin(step)
-                yield Last(env, ends[-1] - env.now)
+                yield Last(self.env, ends[-1] - self.now)
                 self._commit(step, len(ends))
             else:
                 yield from self._sleep(step)
@@ -94,16 +99,16 @@ class Replica:
         self._doorbell = bell = self.env.event()
         if decision is None:
             yield bell
-        elif decision.until > self.env.now:
-            yield bell | self.env.timeout(decision.until - self.env.now)    # type: ignore[arg-type]
+        elif decision.until > self.now:
+            yield bell | self.env.timeout(decision.until - self.now)
             self._doorbell = None
         else:
-            raise PolicyError(f"{self.policy.name}: waits until {decision.until} ns, which is not after {self.env.now} ns")
+            raise PolicyError(f"{self.policy.name}: waits until {decision.until} ns, which is not after {self.now} ns")
         yield Last(self.env, 0)    # requests of the same instant are all seen
 
     def _begin(self, step: Step) -> list[int]:
         """Note what the step is, how often it repeats, and when each repetition ends."""
-        now: int = self.env.now    # type: ignore[assignment]
+        now = self.now
         shape = self._shape(step)
         if not shape.decodes and not shape.chunks:
             self._complain_of_no_progress(step)
@@ -138,13 +143,13 @@ class Replica:
 
     def _describe(self, step: Step, shape: StepShape) -> tuple[int, ...]:
         """The columns of the record from `decodes` to `blocked`; takes note of admissions and preemptions."""
-        queue, memory, now = self.queue, self.memory, self.env.now
+        queue, memory, now = self.queue, self.memory, self.now
         for victim in step.preempted:
             self._close_stay(victim)
         prompt = redone = redoing = catching = held = 0
         for request, tokens in step.chunks:
             if request.admitted is None:
-                request.admitted = now    # type: ignore[assignment]
+                request.admitted = now
             prompt += tokens
             if request.lost > request._computed:
                 redone += min(tokens, request.lost - request._computed)
@@ -160,7 +165,7 @@ class Replica:
 
     def _close_stay(self, request: Request) -> None:
         if request.admitted is not None:
-            self.record.stay(request.index, request.admitted, self.env.now)    # type: ignore[arg-type]
+            self.record.stay(request.index, request.admitted, self.now)
         request.admitted = None
 
     def _at_most(self, step: Step) -> int:
@@ -222,7 +227,7 @@ class Replica:
 
     def _complain_of_no_progress(self, step: Step) -> None:
         queue = self.queue
-        raise PolicyError(f"{self.policy.name}: planned a step that computes nothing at {self.env.now} ns "
+        raise PolicyError(f"{self.policy.name}: planned a step that computes nothing at {self.now} ns "
                           f"({len(queue.running)} running, {len(queue.waiting)} waiting, "
                           f"{self.memory.free} of {self.memory.capacity} blocks free)")
 

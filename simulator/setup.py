@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,9 @@ from numpy.typing import NDArray
 import traces
 from cost_models import GPUS, CostModel, KvPool, ModelSpec, choose, cost_model, kv_pool, model_spec
 from simulator.deployment import Deployment
-from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED
-from simulator.policies import POLICIES, Policy
+from simulator.policies.base import Policy
+from simulator.policies.making import make_policy
 from simulator.scenario import Scenario
 from traces import Declared, Trace
 
@@ -38,6 +37,7 @@ class Setup:
         declared: Declared lengths, and how many outputs they cut.
         prompt, output, max_tokens: Tokens by request index, after every cut and clip.
         verdict: Code into VERDICTS by request index.
+        footprint: Tokens of memory that each request holds when it holds most.
         clipped: Outputs that the engine's own max_model_len cuts short.
         deployment: Facts for the policy.
         policy: With every knob filled in.
@@ -53,6 +53,7 @@ class Setup:
     output: Ints
     max_tokens: Ints
     verdict: Ints
+    footprint: Ints
     clipped: int
     deployment: Deployment
     policy: Policy
@@ -72,18 +73,19 @@ def prepare(scenario: Scenario) -> Setup:
     prompt, output = trace.prompt, declared.output
     verdict = np.where(prompt + output > model_len, 1, 0)
     max_tokens = np.maximum(np.minimum(declared.max_tokens, model_len - prompt), 1)
-    deployment = Deployment(capacity, model_len, scenario.gpu, gpu.memory_bytes,
+    deployment = Deployment(capacity, model_len, scenario.gpu, gpu.device_bytes,
                             *_longest(verdict == 0, prompt, output, max_tokens))
     policy = make_policy(scenario.policy, scenario.knobs).resolve(deployment)
     verdict, output, max_tokens, clipped = _engine_limit(policy, verdict, prompt, output, max_tokens)
-    fits = policy.memory(deployment, output).could_hold(prompt, output, max_tokens)
-    verdict = np.where((verdict == 0) & ~fits, 3, verdict)
+    memory = policy.memory(deployment, output)
+    footprint = memory.footprint(prompt, output, max_tokens)
+    verdict = np.where((verdict == 0) & (footprint > memory.longest_run()), 3, verdict)
     cost = scenario.cost_model
     if not isinstance(cost, CostModel):
         cost = cost_model(cost, model=model, gpu=scenario.gpu, dtype=scenario.dtype, kv_dtype=scenario.kv_dtype,
                           tensor_parallel_size=scenario.tensor_parallel_size)
-    return Setup(scenario, trace, declared, prompt, output, max_tokens, verdict, clipped, deployment, policy, pool,
-                 model, cost)
+    return Setup(scenario, trace, declared, prompt, output, max_tokens, verdict, footprint * memory.block_size, clipped,
+                 deployment, policy, pool, model, cost)
 
 
 def load_trace(scenario: Scenario) -> Trace:
@@ -99,18 +101,6 @@ def load_trace(scenario: Scenario) -> Trace:
         rng = np.random.default_rng([scenario.seed, 1])
         return trace.at_rate(scenario.request_rate, scenario.burstiness, rng)
     return trace.scale_rate(scenario.rate_scale)
-
-
-def make_policy(policy: Policy | str, knobs: Any = ()) -> Policy:
-    """The policy itself, or the bundled one of that name with these knobs."""
-    if isinstance(policy, Policy):
-        if knobs:
-            raise InputError("knobs go with a policy given by name; set them on the policy object instead")
-        return policy
-    kind = POLICIES[choose("policy", policy, POLICIES)]
-    for knob in knobs:
-        choose(f"knob of {policy}", knob, kind.knobs())
-    return kind(**dict(knobs))
 
 
 def _pool(scenario: Scenario, model: ModelSpec) -> tuple[KvPool | None, int]:

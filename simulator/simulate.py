@@ -1,4 +1,7 @@
-"""simulate: one scenario in, one Result out. It wires the parts together, runs the clock and checks that nobody got lost."""
+"""simulate: one scenario in, one Result out.
+
+It wires the parts together, runs the clock and checks that nobody got lost.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Step:
         chunks: (request, tokens) for everyone who computes prompt or lost tokens in this step, in running order.
         preempted: Who was sent back to the queue, in that order.
         trimmed: The token budget left somebody out.
-        blocked: Why the head of the queue, looked at or yet to come, stays out until somebody leaves; None if nobody was refused.
+        blocked: Why the head of the queue, there or yet to come, stays out until somebody leaves; None: it is not kept out.
         spent: Rows of finished requests that compute a token all the same.
         spent_context: KV tokens that those rows read.
         pad_to: Tokens that every row is padded to; 0 means ragged.

@@ -74,5 +74,9 @@ class Memory(ABC):
         """Take back everything the request holds."""
 
     @abstractmethod
-    def could_hold(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> NDArray[np.bool_]:
-        """Which requests of these lengths would fit an empty memory until their last step."""
+    def footprint(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> Lengths:
+        """Blocks that requests of these lengths hold when they hold most."""
+
+    def longest_run(self) -> int:
+        """Blocks that the largest request to be served could take of an empty memory."""
+        return self.capacity

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulator.batch import DecodingSet
 from simulator.errors import InputError
@@ -70,6 +69,8 @@ class Contiguous(Memory):
         self.free += length
         self.promised -= size
 
-    def could_hold(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> NDArray[np.bool_]:
-        longest = SPACES[self._placement](self.capacity).largest()
-        return self._sizes(prompt, output, max_tokens) <= longest
+    def footprint(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> Lengths:
+        return self._space.lengths(self._sizes(prompt, output, max_tokens))
+
+    def longest_run(self) -> int:
+        return SPACES[self._placement](self.capacity).largest()

@@ -9,9 +9,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import accumulate
 
-import numpy as np
-from numpy.typing import NDArray
-
 from simulator.batch import DecodingSet
 from simulator.memory.base import Chunks, Lengths, Memory
 from simulator.request import Request
@@ -55,6 +52,6 @@ class Paged(Memory):
     def release(self, request: Request) -> None:
         self.free += self.blocks_for(request.computed)
 
-    def could_hold(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> NDArray[np.bool_]:
+    def footprint(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> Lengths:
         # The last token generated never gets KV: nothing is computed after it.
-        return -(-(prompt + output - 1) // self.block_size) <= self.capacity
+        return -(-(prompt + output - 1) // self.block_size)

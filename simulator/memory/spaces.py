@@ -8,6 +8,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 class Space(Protocol):
     """A row of addresses from which intervals are taken and given back."""
@@ -20,6 +23,9 @@ class Space(Protocol):
 
     def largest(self) -> int:
         """Length of the longest interval that could be taken now."""
+
+    def lengths(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Lengths of the intervals that `take` would return for these sizes."""
 
 
 class FirstFit:
@@ -48,6 +54,9 @@ class FirstFit:
 
     def largest(self) -> int:
         return max((length for _, length in self._holes), default=0)
+
+    def lengths(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        return sizes
 
 
 class Buddy:
@@ -85,6 +94,9 @@ class Buddy:
 
     def largest(self) -> int:
         return max((length for length, at in self._free.items() if at), default=0)
+
+    def lengths(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        return 2 ** np.ceil(np.log2(sizes)).astype(np.int64)
 
 
 SPACES: dict[str, type[FirstFit] | type[Buddy]] = {"first-fit": FirstFit, "buddy": Buddy}

@@ -1,4 +1,7 @@
-"""Policy: one engine's rule for what to run next. It knows no clock beyond `now`, no cost, no record, no true output length."""
+"""Policy: one engine's rule for what to run next.
+
+It knows no clock beyond `now`, no cost, no record and no true output length.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ class Policy:
         evidence: "recorded" (checked against the engine's own decisions), "transcribed", "published" or "textbook".
         left_out: What the engine does and this policy does not.
         steady: While everybody only decodes, nothing but an arrival, a finish or a full memory changes its mind.
+        unit: What it decides about at once.
         streams: Tokens reach the client as they are made; False: when the request leaves.
     """
 
@@ -34,6 +38,7 @@ class Policy:
     left_out: ClassVar[tuple[str, ...]] = ()
     steady: ClassVar[bool] = False
     streams: ClassVar[bool] = True
+    unit: ClassVar[str] = "one step"
 
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | Wait | None:
         """What to run at `now` (nanoseconds): a Step, a Wait, or None to sleep until a request arrives."""
@@ -56,6 +61,10 @@ class Policy:
     def slots(self) -> int:
         """Most requests that may run at once; UNLIMITED without a cap."""
         return UNLIMITED
+
+    def bounded_by(self, slots: int) -> Self:
+        """A copy that runs up to `slots` requests and has no other bound of its own; itself where it has no cap."""
+        return replace(self)
 
     @classmethod
     def knobs(cls) -> dict[str, Any]:

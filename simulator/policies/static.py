@@ -40,6 +40,7 @@ class StaticBatching(Policy):
     left_out: ClassVar[tuple[str, ...]] = ("batches of mixed priority", "beam search", "early stop of a whole batch")
     steady: ClassVar[bool] = True
     streams: ClassVar[bool] = False
+    unit: ClassVar[str] = "one batch, start to end"
 
     max_batch_size: int | None = None
     reserve: Reserve = "declared"
@@ -79,6 +80,9 @@ class StaticBatching(Policy):
     @property
     def slots(self) -> int:
         return self.max_batch_size or UNLIMITED
+
+    def bounded_by(self, slots: int) -> Self:
+        return replace(self, max_batch_size=slots, padded=False, run_to=None)
 
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | Wait | None:
         if queue.running:

@@ -89,6 +89,9 @@ class Vllm(Policy):
     def slots(self) -> int:
         return self.max_num_seqs or UNLIMITED
 
+    def bounded_by(self, slots: int) -> Self:
+        return replace(self, max_num_seqs=slots, max_num_batched_tokens=UNLIMITED)
+
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | None:
         step = Step()
         longest = self.long_prefill_token_threshold

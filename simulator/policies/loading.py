@@ -1,0 +1,115 @@
+"""Loading a policy of one's own from a Python file, named FILE.py:CLASS. It knows no policy and runs none."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import ClassVar, get_origin
+
+from cost_models import choose
+from simulator.errors import InputError
+from simulator.policies.base import Policy
+
+PREFIX = "batchsim_policy_"
+"""Modules made from policy files are called so; it tells a user's fault from ours."""
+
+
+def load_policy(reference: str) -> type[Policy]:
+    """The policy class that "my_file.py:MyPolicy" names; a class without a `name` is called by its own.
+
+    An unchanged file is run once, however often it is named. Raises InputError, one line, for whatever is wrong
+    with the file or the class.
+    """
+    file, _, wanted = reference.rpartition(":")
+    if not (file.endswith(".py") and wanted):
+        raise InputError(f"policy '{reference}' names no class: write FILE.py:CLASS, such as my_file.py:MyPolicy")
+    module = _module_of(Path(file))
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
+           and isinstance(value, type)]
+    kind = getattr(module, wanted, None)
+    if kind is None:
+        raise InputError(_absent(file, wanted, own))
+    if not (isinstance(kind, type) and issubclass(kind, Policy)):
+        raise InputError(f"{file}: {wanted} is not a policy: make it a subclass of simulator.policies.Policy")
+    _check(file, kind)
+    if "name" not in vars(kind):
+        kind.name = kind.__name__
+    return kind
+
+
+def fault_in_policy_file(error: BaseException) -> str | None:
+    """Where in a loaded policy file an error arose, and which, in one line; None if it passed through none."""
+    at: BaseException | None = error
+    while at is not None:    # SimPy raises a copy, and says from what
+        for frame, line in reversed(list(traceback.walk_tb(at.__traceback__))):
+            if str(frame.f_globals.get("__name__", "")).startswith(PREFIX):
+                return f"{frame.f_code.co_filename}, line {line}: {_told(error)}"
+        at = at.__cause__
+    return None
+
+
+def _module_of(path: Path) -> ModuleType:
+    """The file, run as a module; the one at hand while the file is unchanged."""
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"policy file {path}: {error.strerror or error}") from None
+    digest = hashlib.sha256(str(path.resolve()).encode() + b"\0" + source).hexdigest()[:16]
+    name = f"{PREFIX}{digest}"
+    if name not in sys.modules:
+        _run(path, source, name)
+    return sys.modules[name]
+
+
+def _run(path: Path, source: bytes, name: str) -> None:
+    """Run a file's source. It must be in sys.modules meanwhile: dataclasses look themselves up there."""
+    module = sys.modules[name] = ModuleType(name)
+    module.__file__ = str(path)
+    try:
+        exec(compile(source, str(path), "exec"), module.__dict__)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise InputError(f"policy file {_where(path, error)}: {_told(error)}") from error
+    except BaseException:
+        del sys.modules[name]
+        raise
+
+
+def _where(path: Path, error: BaseException) -> str:
+    """The file, and the line where it went wrong if that is known."""
+    line = error.lineno if isinstance(error, SyntaxError) and error.filename == str(path) else None
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename == str(path):
+            line = number
+    return f"{path}, line {line}" if line else str(path)
+
+
+def _told(error: BaseException) -> str:
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _absent(file: str, wanted: str, own: list[str]) -> str:
+    if not own:
+        return f"{file} has no class '{wanted}', nor any other: write a subclass of simulator.policies.Policy"
+    try:
+        return choose(f"class of {file}", wanted, own)
+    except ValueError as error:
+        return str(error)
+
+
+def _check(file: str, kind: type[Policy]) -> None:
+    """Refuse at once what would fail later in a way that is harder to read."""
+    if kind.plan is Policy.plan:
+        raise InputError(f"{file}: {kind.__name__} does not say what to run: write its plan(self, queue, memory, now)")
+    knobs = [name for name, hint in vars(kind).get("__annotations__", {}).items() if not _is_class_wide(hint)]
+    if knobs and "__dataclass_fields__" not in vars(kind):
+        raise InputError(f"{file}: {kind.__name__} has knobs ({', '.join(knobs)}) and is no dataclass: "
+                         "put @dataclass above it")
+
+
+def _is_class_wide(hint: object) -> bool:
+    return "ClassVar" in hint if isinstance(hint, str) else hint is ClassVar or get_origin(hint) is ClassVar

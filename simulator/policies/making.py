@@ -1,0 +1,60 @@
+"""Making policies from names and knobs, as a command line or a scenario gives them. It knows no engine's rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any
+
+from cost_models import choose
+from simulator.errors import InputError
+from simulator.memory.base import UNLIMITED
+from simulator.policies import POLICIES
+from simulator.policies.base import Policy
+from simulator.policies.loading import load_policy
+
+
+def policy_class(name: str) -> type[Policy]:
+    """The bundled policy of that name, or the class that FILE.py:CLASS names."""
+    if ".py" in name:
+        return load_policy(name)
+    return POLICIES[choose("policy", name, POLICIES)]
+
+
+def make_policy(policy: Policy | str, knobs: Mapping[str, Any] | None = None) -> Policy:
+    """The policy itself, or the one of that name with these knobs; inf lifts a bound."""
+    if isinstance(policy, Policy):
+        if knobs:
+            raise InputError("knobs go with a policy given by name; set them on the policy object instead")
+        return policy
+    kind = policy_class(policy)
+    return kind(**{choose(f"knob of {policy}", knob, kind.knobs()): _bound(kind, knob, value)
+                   for knob, value in (knobs or {}).items()})
+
+
+def _bound(kind: type[Policy], knob: str, value: Any) -> Any:
+    """A whole number stands for inf, except where the knob is a fraction or a time."""
+    whole = not isinstance(kind.knobs()[knob], float)
+    return UNLIMITED if value == inf and whole else value
+
+
+def make_policies(policies: Sequence[Policy | str], settings: Mapping[str, Any] | None = None) -> list[Policy]:
+    """Several policies; `settings` maps "knob" (of each that has it) or "policy.knob" to a value."""
+    named = {policy: policy_class(policy) for policy in policies if isinstance(policy, str)}
+    knobs: dict[str, dict[str, Any]] = {name: {} for name in named}
+    for key, value in (settings or {}).items():
+        owner, _, knob = key.rpartition(".")
+        for name in _owners(owner, knob, named):
+            knobs[name][knob] = value
+    return [make_policy(policy, knobs[policy]) if isinstance(policy, str) else policy for policy in policies]
+
+
+def _owners(owner: str, knob: str, named: Mapping[str, type[Policy]]) -> list[str]:
+    """Which of the named policies a setting is meant for."""
+    if owner:
+        return [choose("policy in a setting", owner, named)]
+    owners = [name for name, kind in named.items() if knob in kind.knobs()]
+    if not owners:
+        choose(f"knob of {', '.join(named) or 'these policies'}", knob,
+               [known for kind in named.values() for known in kind.knobs()])
+    return owners

@@ -1,0 +1,49 @@
+"""Table: a titled grid of finished cells, shown as text, in a notebook or as a frame. It computes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a header; the first column names each row.
+
+    Attributes:
+        title: One line above.
+        header: Names of the columns, the first one included.
+        rows: As many cells as the header has.
+        note: One line below, or nothing.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+    def to_frame(self) -> pd.DataFrame:
+        """The same as a DataFrame indexed by the first column."""
+        import pandas as pd
+        return pd.DataFrame(self.rows, columns=list(self.header)).set_index(self.header[0])
+
+    def __str__(self) -> str:
+        lines = [self.header, *self.rows]
+        widths = [max(len(line[at]) for line in lines) for at in range(len(self.header))]
+        body = ["  ".join([line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(
+            line[1:], widths[1:], strict=True))]).rstrip() for line in lines]
+        return "\n".join([self.title, *body, *([self.note] if self.note else [])])
+
+    def _repr_html_(self) -> str:
+        rows = [_row("th", self.header), *(_row("td", row) for row in self.rows)]
+        note = f"<p>{escape(self.note)}</p>" if self.note else ""
+        return f"<table><caption>{escape(self.title)}</caption>{''.join(rows)}</table>{note}"
+
+
+def _row(tag: str, cells: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
