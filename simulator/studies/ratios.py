@@ -1,0 +1,59 @@
+"""Ratios: what the switch from one policy to another is worth, in three steps and never as one number.
+
+- scheduling: both with the same number of slots, no bound on memory or on tokens a step.
+- paged: the baseline reserves each request's declared length; the other policy has its own defaults; one KV pool.
+- deployed: the same, with the baseline's prompts and contexts padded to the longest of the batch.
+
+Beside `deployed` stands `model_length`: the padded baseline that reserves the model's whole length for each request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import inf
+
+from simulator.policies.base import Policy
+from simulator.policies.static import StaticBatching
+from simulator.scenario import Scenario
+
+RATIOS = {
+    "scheduling": "scheduling alone: equal slots, unlimited memory and budget",
+    "paged": "with paged memory: one KV pool, baseline reserves declared lengths",
+    "deployed": "as deployed: the same, baseline padded to its batch's longest",
+    "model_length": "(baseline padded and reserving the whole model length)",
+}
+"""The ratios by key, in words."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two saturated runs to set against each other."""
+
+    key: str
+    baseline: Scenario
+    continuous: Scenario
+
+    @property
+    def sides(self) -> tuple[Scenario, Scenario]:
+        """Both runs."""
+        return self.baseline, self.continuous
+
+
+def pairs(saturated: Scenario, baseline: Policy, policy: Policy, slots: int) -> Iterator[Pair]:
+    """The runs behind each ratio of `policy` to `baseline`, where `slots` is the baseline's own cap."""
+    free = saturated.but(kv_capacity_tokens=inf)
+    yield Pair("scheduling", free.but(policy=baseline.bounded_by(slots)), free.but(policy=policy.bounded_by(slots)))
+    for key, variant in _deployments(baseline).items():
+        yield Pair(key, saturated.but(policy=variant), saturated.but(policy=policy))
+
+
+def _deployments(baseline: Policy) -> dict[str, Policy]:
+    """How the baseline holds memory and pads, from the kindest to the harshest; only static batching has a choice."""
+    if not isinstance(baseline, StaticBatching):
+        return {"paged": baseline, "deployed": baseline}
+    return {
+        "paged": replace(baseline, reserve="declared", padded=False),
+        "deployed": replace(baseline, reserve="declared", padded=True),
+        "model_length": replace(baseline, reserve="model", padded=True),
+    }
