@@ -1,0 +1,111 @@
+"""Frames: what happened as pandas tables, times in seconds. They show the columns and compute no statistic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.metrics import tpot
+from simulator.recorder import OBSTACLES, Record
+from simulator.setup import VERDICTS, Setup
+from simulator.timeline import Timeline
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REQUEST_COLUMNS: dict[str, str] = {
+    "status": "finished, rejected or unfinished",
+    "reason": "why it was rejected",
+    "tenant": "as the trace names it",
+    "arrival": "its time in the trace, with the load applied",
+    "sent": "the client sent it; later than its arrival if the client's concurrency held it back",
+    "admitted": "it took a slot for the first time",
+    "first_token": "the step ended that emitted its first token",
+    "last_token": "the step ended that emitted its last token",
+    "delivered": "its last token reached the client",
+    "left": "it gave up its slot for good",
+    "prompt_tokens": "tokens",
+    "output_tokens": "tokens, after every cut",
+    "max_tokens": "declared output tokens",
+    "preemptions": "how often it lost its slot before it finished",
+    "queue_time": "admitted - sent",
+    "ttft": "first token delivered - sent",
+    "tpot": "(e2el - ttft) / (output tokens - 1)",
+    "e2el": "last token delivered - sent",
+    "ttft_preemption": "part of the TTFT lost to preemption",
+    "ttft_prefill": "part of the TTFT in the stay that emits the first token",
+    "ttft_delivery": "part of the TTFT for which the token is kept back",
+}
+"""Columns of the requests frame; a row a row of the trace, times in seconds, empty where there is nothing to tell."""
+STEP_COLUMNS: dict[str, str] = {
+    "start": "s",
+    "end": "s",
+    "decodes": "rows that compute a new output token",
+    "chunks": "rows that compute prompt or lost tokens",
+    "prompt": "tokens those compute",
+    "redone": "of these, tokens that a preemption had thrown away",
+    "redoing": "rows that compute such tokens",
+    "spent": "rows of finished requests that compute all the same",
+    "padding": "token positions computed for nothing",
+    "context": "KV tokens that the decoding rows read",
+    "running": "requests that hold a slot",
+    "held": "of these, finished ones",
+    "waiting": "requests in the queue at the start",
+    "resident": "tokens with KV at the start",
+    "promised": "tokens that reservations cover; empty without reservations",
+    "used": "blocks of KV cache held",
+    "blocked": "what keeps the head of the queue out: cap, budget, memory, fragmentation or batch",
+}
+"""Columns of the steps frame; a row a step."""
+
+
+def requests_frame(setup: Setup, record: Record, line: Timeline) -> pd.DataFrame:
+    """A row a row of the trace; see REQUEST_COLUMNS."""
+    import pandas as pd
+    rows = len(setup.output)
+    status = np.where(setup.verdict == 0, "unfinished", "rejected").astype(object)
+    status[line.request] = "finished"
+    sent = np.full(rows, np.nan)
+    sent[record.sent[:, 0]] = record.sent[:, 1] / 1e9
+    trace, parts, at = setup.trace, line.ttft_parts, line.request
+    several = line.output > 1 if line.streams else np.zeros(len(line), bool)
+    columns: dict[str, Any] = {
+        "status": status, "reason": _words(VERDICTS, setup.verdict), "tenant": trace.tenant or [None] * rows,
+        "arrival": trace.arrival / 1e9, "sent": sent,
+        "admitted": _spread(rows, at, line.admitted), "first_token": _spread(rows, at, line.first_token),
+        "last_token": _spread(rows, at, line.last_token), "delivered": _spread(rows, at, line.last_delivered),
+        "left": _spread(rows, at, line.left),
+        "prompt_tokens": setup.prompt, "output_tokens": setup.output, "max_tokens": setup.max_tokens,
+        "preemptions": pd.array([pd.NA] * rows, "Int64"),
+        "queue_time": _spread(rows, at, line.queue_time), "ttft": _spread(rows, at, line.ttft),
+        "tpot": _spread(rows, at[several], tpot(line)), "e2el": _spread(rows, at, line.e2el),
+        **{f"ttft_{part}": _spread(rows, at, parts[part]) for part in ("preemption", "prefill", "delivery")},
+    }
+    columns["preemptions"][at] = line.preemptions
+    return pd.DataFrame(columns, index=pd.RangeIndex(rows, name="request"))[list(REQUEST_COLUMNS)]
+
+
+def steps_frame(record: Record) -> pd.DataFrame:
+    """A row a step; see STEP_COLUMNS."""
+    import pandas as pd
+    columns: dict[str, Any] = dict(record.steps)
+    columns |= {"start": columns["start"] / 1e9, "end": columns["end"] / 1e9,
+                "blocked": _words(OBSTACLES, columns["blocked"])}
+    promised = pd.array(columns["promised"], "Int64")
+    promised[columns["promised"] < 0] = pd.NA
+    columns["promised"] = promised
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(record.ends), name="step"))[list(STEP_COLUMNS)]
+
+
+def _spread(rows: int, at: NDArray[np.int64], ns: NDArray[Any]) -> NDArray[np.float64]:
+    """Seconds at these rows, nothing at the others."""
+    column = np.full(rows, np.nan)
+    column[at] = ns / 1e9
+    return column
+
+
+def _words(words: tuple[str | None, ...], codes: NDArray[np.int64]) -> NDArray[np.object_]:
+    """The words of the codes; code 0 says nothing."""
+    return np.array((None, *words[1:]), object)[codes]

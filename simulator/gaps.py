@@ -1,0 +1,56 @@
+"""Gaps between tokens, read off the spans without listing a token: hundreds of millions of them stay a few columns."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.distribution import Distribution
+from simulator.recorder import Record
+
+Ints = NDArray[np.int64]
+
+
+def spans_of(record: Record, requests: Ints) -> Ints:
+    """The spans of these requests, request by request and each in the order of time."""
+    wanted = np.zeros(int(max(record.spans[:, 0].max(initial=-1), requests.max(initial=-1))) + 1, bool)
+    wanted[requests] = True
+    spans = record.spans[wanted[record.spans[:, 0]]]
+    return spans[np.argsort(spans[:, 0], kind="stable")]
+
+
+def coverage(first: Ints, last: Ints, steps: int) -> Ints:
+    """How many of the spans from `first` to `last` contain each of the `steps` steps.
+
+    An empty span has first = last + 1.
+    """
+    change = np.bincount(first, minlength=steps + 1) - np.bincount(last + 1, minlength=steps + 1)
+    return np.cumsum(change)[:steps]
+
+
+def tokens_per_step(record: Record, spans: Ints) -> Ints:
+    """Tokens that these spans emit in each step."""
+    return coverage(spans[:, 1], spans[:, 2], len(record.ends))
+
+
+def token_gaps(record: Record, spans: Ints) -> Distribution:
+    """Every gap between two tokens that follow one another in a request, in ns, for spans as `spans_of` orders them.
+
+    Inside a span a token's gap is the time since the previous step ended, so it occurs as often as spans go on through
+    the step. A request's next span adds one gap of its own: the time for which it was stalled.
+    """
+    ends = record.ends
+    inside = coverage(spans[:, 1] + 1, spans[:, 2], len(ends))
+    resumed = np.flatnonzero(spans[1:, 0] == spans[:-1, 0]) + 1
+    stalls = ends[spans[resumed, 1]] - ends[spans[resumed - 1, 2]]
+    return Distribution.of(np.concatenate((np.diff(ends, prepend=0), stalls)),
+                           np.concatenate((inside, np.ones(len(stalls), np.int64))))
+
+
+def gap_lists(record: Record, spans: Ints, requests: Ints) -> list[list[int]]:
+    """The gaps of each of `requests`, one by one, in ns: as long as the answers, so for detailed output only."""
+    at = np.searchsorted(spans[:, 0], requests, side="left")
+    to = np.searchsorted(spans[:, 0], requests, side="right")
+    times = (np.concatenate([record.ends[first:last + 1] for _, first, last in spans[a:b]])
+             for a, b in zip(at, to, strict=True))
+    return [np.diff(tokens).tolist() for tokens in times]

@@ -1,0 +1,163 @@
+"""Metrics: what each number is called, what it means, and how the latencies of a Timeline are measured.
+
+METRICS is the one table that command-line help, glossary, JSON and console share. The functions are pure: columns in,
+values out. Nothing here knows a policy or a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.timeline import Timeline
+
+MS = 10 ** 6
+"""Nanoseconds in a millisecond."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One line of the glossary.
+
+    Attributes:
+        label: Its name in tables.
+        unit: Of the value in the JSON.
+        definition: What is measured, in one sentence or two.
+        better: Which direction is an improvement; None where neither is.
+        spread: Many values, of which mean, median, standard deviation and percentiles are given; else one number.
+    """
+
+    label: str
+    unit: str
+    definition: str
+    better: Literal["higher", "lower"] | None
+    spread: bool = False
+
+
+METRICS: dict[str, Metric] = {
+    "completed": Metric("finished", "requests",
+        "Requests whose last token reached the client.", "higher"),
+    "rejected": Metric("rejected", "requests",
+        "Requests that can never be served, refused before any policy sees them.", "lower"),
+    "duration": Metric("duration", "s",
+        "From the first request sent to the last token delivered.", "lower"),
+    "request_throughput": Metric("requests/s", "1/s",
+        "Finished requests over the whole duration.", "higher"),
+    "output_throughput": Metric("output tokens/s", "1/s",
+        "Output tokens of finished requests over the whole duration.", "higher"),
+    "total_token_throughput": Metric("tokens/s", "1/s",
+        "Prompt and output tokens of finished requests over the whole duration.", "higher"),
+    "steady_duration": Metric("steady window", "s",
+        "From the first completion to the last.", None),
+    "steady_request_throughput": Metric("requests/s, steady", "1/s",
+        "Requests that complete in the steady window, those of its first instant left out, over its length.", "higher"),
+    "steady_output_throughput": Metric("output tokens/s, steady", "1/s",
+        "Output tokens of the requests counted in the steady window, over its length.", "higher"),
+    "steady_total_token_throughput": Metric("tokens/s, steady", "1/s",
+        "Prompt and output tokens of the requests counted in the steady window, over its length.", "higher"),
+    "tail_requests": Metric("finished in the tail", "requests",
+        "Requests that complete in the last quarter of the duration: if they are few, stragglers set its "
+        "length.", None),
+    "before_tail_request_throughput": Metric("requests/s before the tail", "1/s",
+        "Requests that complete in the first three quarters of the duration, over that time.", "higher"),
+    "max_output_tokens_per_s": Metric("peak output tokens/s", "1/s",
+        "The most output tokens delivered within one second.", "higher"),
+    "max_concurrent_requests": Metric("peak concurrency", "requests",
+        "The most requests outstanding within one second.", None),
+    "request_goodput": Metric("goodput", "1/s",
+        "Requests that meet every service objective, over the whole duration. Null without an objective.", "higher"),
+    "ttft": Metric("TTFT", "ms",
+        "Time to first token: first token delivered - sent. A policy that returns whole answers "
+        "delivers it with the last one, so there it equals E2EL.", "lower", spread=True),
+    "tpot": Metric("TPOT", "ms",
+        "Time per output token, the first excluded: (E2EL - TTFT) / (output tokens - 1), one "
+        "value a request; answers of one token are left out. Null for a policy that returns "
+        "whole answers.", "lower", spread=True),
+    "itl": Metric("ITL", "ms",
+        "Inter-token latency: every gap between two tokens, pooled over all requests, so that "
+        "long answers weigh more than in TPOT. Null for a policy that returns whole answers.", "lower", spread=True),
+    "e2el": Metric("E2EL", "ms",
+        "End-to-end latency: last token delivered - sent.", "lower", spread=True),
+    "queue_time": Metric("queue time", "ms",
+        "First admitted to a slot - sent.", "lower", spread=True),
+    "ttft_preemption": Metric("preemption in TTFT", "ms",
+        "From the first admission to the stay in a slot that emits the first token: what was "
+        "computed before was lost.", "lower", spread=True),
+    "ttft_prefill": Metric("prefill in TTFT", "ms",
+        "From the start of that stay to the first token. Queue time, preemption, prefill and "
+        "delivery add up to TTFT.", "lower", spread=True),
+    "ttft_delivery": Metric("delivery in TTFT", "ms",
+        "From the first token made to the first token delivered; 0 for a policy that streams.", "lower", spread=True),
+    "slot_utilization": Metric("slot utilisation", "share",
+        "Slot-seconds that compute new tokens over all slot-seconds. `slots_counted` says what a slot is.", "higher"),
+    "mean_batch_size": Metric("effective batch", "sequences",
+        "Sequences that compute new tokens in a step, weighted by the duration of the steps.", "higher"),
+    "idle_slot_seconds": Metric("lost to idle slots", "slot-s",
+        "Slot-seconds that compute nothing although the slot is held or somebody waits for one.", "lower"),
+    "padding_seconds": Metric("lost to padding", "slot-s",
+        "Slot-seconds of finished rows that still compute, and the share of padded token positions in the "
+        "others'.", "lower"),
+    "kv_usage_mean": Metric("KV use, mean", "share",
+        "KV cache that requests hold or reserve, over its capacity, weighted by time. Null without a bound.", None),
+    "kv_usage_max": Metric("KV use, peak", "share",
+        "The largest share of the KV cache in use in a step.", None),
+    "preemptions": Metric("preemptions", "count",
+        "How often a running request lost its slot and its KV.", "lower"),
+    "recomputed_tokens": Metric("recomputed tokens", "tokens",
+        "Token positions computed again after a preemption.", "lower"),
+    "padding_tokens": Metric("padding tokens", "tokens",
+        "Token positions computed for nothing.", "lower"),
+    "steps": Metric("steps", "count",
+        "Forward passes.", "lower"),
+}
+"""Every metric by its name in the JSON, in the order of display."""
+
+
+def json_keys(name: str, percentiles: tuple[float, ...] = (99,)) -> list[str]:
+    """The names under which a metric stands in the JSON, as `vllm bench serve` spells them."""
+    if not METRICS[name].spread:
+        return [name]
+    stems = ["mean", "median", "std"]
+    stems += [f"p{int(percent) if percent == int(percent) else percent}" for percent in percentiles]
+    return [f"{stem}_{name}_ms" for stem in stems]
+
+
+def glossary() -> list[dict[str, str]]:
+    """A row a metric: label, unit, definition, which direction is better, and its names in the JSON."""
+    return [{"metric": metric.label, "unit": metric.unit, "definition": metric.definition,
+             "better": metric.better or "", "json": ", ".join(json_keys(name))} for name, metric in METRICS.items()]
+
+
+def tpot(line: Timeline) -> NDArray[np.float64]:
+    """Time per output token in ns, of the requests that have one: none with one token, none that do not stream."""
+    several = line.output > 1 if line.streams else np.zeros(len(line), bool)
+    return (line.e2el - line.ttft)[several] / (line.output[several] - 1)
+
+
+def latencies(line: Timeline) -> dict[str, NDArray[Any]]:
+    """The values of every latency that is measured once a request, in ns, by metric."""
+    parts = line.ttft_parts
+    return {"ttft": line.ttft, "tpot": tpot(line), "e2el": line.e2el, "queue_time": line.queue_time,
+            **{f"ttft_{part}": parts[part] for part in ("preemption", "prefill", "delivery")}}
+
+
+def meets(line: Timeline, objectives: Mapping[str, float]) -> NDArray[np.bool_]:
+    """Which requests meet every objective. Objectives are upper bounds in milliseconds on ttft, tpot or e2el.
+
+    An answer of one token has no TPOT and meets any. An answer that comes as a whole meets a TPOT objective if it
+    comes no later than the last token of a stream that just meets the TTFT and the TPOT objective; without a TTFT
+    objective that stream starts at once.
+    """
+    met = np.ones(len(line), bool)
+    gaps = line.output - 1
+    for name, limit in objectives.items():
+        if name == "tpot":
+            took = line.e2el - line.ttft if line.streams else line.e2el - objectives.get("ttft", 0) * MS
+            met &= (gaps == 0) | (took <= limit * MS * gaps)
+        else:
+            met &= getattr(line, name) <= limit * MS
+    return met

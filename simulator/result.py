@@ -1,0 +1,183 @@
+"""Result: the answer of one run. It computes nothing itself: it gathers what the record comes to, when it is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simulator.distribution import Distribution
+from simulator.errors import InputError
+from simulator.frames import requests_frame, steps_frame
+from simulator.gaps import spans_of, token_gaps
+from simulator.ledger import Ledger, kv_ledger, slot_ledger, token_ledger
+from simulator.memory import Memory
+from simulator.metrics import latencies
+from simulator.policies import Policy
+from simulator.recorder import Record
+from simulator.saved import load, write_whole
+from simulator.scenario import Scenario
+from simulator.setup import Setup
+from simulator.slots import Gaps, Slots, count_slots, gaps_between, is_unlimited
+from simulator.summary import LATENCIES, details, summarise
+from simulator.timeline import Timeline, timeline
+from simulator.waste import Waste, waste
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Result", "load"]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a scenario came to, and what happened on the way.
+
+    Attributes:
+        setup: The scenario, resolved.
+        record: All that happened.
+    """
+
+    setup: Setup
+    record: Record
+
+    @property
+    def scenario(self) -> Scenario:
+        """What was asked; `simulator.run` answers it with the same result again."""
+        return self.setup.scenario
+
+    @property
+    def policy(self) -> Policy:
+        """The policy with every knob filled in."""
+        return self.setup.policy
+
+    @cached_property
+    def memory(self) -> Memory:
+        """An empty memory as the policy makes it: its capacity and block size."""
+        return self.setup.policy.memory(self.setup.deployment, self.setup.output)
+
+    @property
+    def block_size(self) -> int:
+        """Tokens in a block of memory."""
+        return self.memory.block_size
+
+    def has_finished(self, request: int) -> bool:
+        """Whether the request of this row of the trace got its whole answer."""
+        return bool((self.timeline.request == request).any())
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """The instants of every finished request, in ns."""
+        return timeline(self.setup, self.record)
+
+    @cached_property
+    def gaps(self) -> Gaps:
+        """The times in which no step runs."""
+        return gaps_between(self.record, self.timeline)
+
+    @cached_property
+    def slots(self) -> Slots:
+        """The denominator of slot utilisation."""
+        return count_slots(self.setup, self.memory, int(self.record.plan("running").max(initial=0)))
+
+    @cached_property
+    def slot_ledger(self) -> Ledger:
+        """Where every slot-nanosecond went."""
+        return slot_ledger(self.record, self.gaps, self.slots)
+
+    @cached_property
+    def token_ledger(self) -> Ledger:
+        """Where every computed token position went."""
+        return token_ledger(self.record)
+
+    @cached_property
+    def kv_ledger(self) -> Ledger:
+        """Where every token-nanosecond of KV cache went."""
+        return kv_ledger(self.record, self.gaps, self.memory, is_unlimited(self.setup))
+
+    @cached_property
+    def waste(self) -> Waste:
+        """Slot-seconds lost to idle slots beside those lost to padding."""
+        return waste(self.record, self.slot_ledger)
+
+    @property
+    def kv_use(self) -> tuple[float | None, float | None]:
+        """Mean over time and peak of the share of KV cache in use; None without a bound or a step."""
+        free = self.kv_ledger.share("external", "free")
+        if free is None:
+            return None, None
+        return 1 - free, int(self.record.used.max()) / self.memory.capacity
+
+    @cached_property
+    def _latencies(self) -> dict[str, Distribution]:
+        gaps = Distribution.of(np.zeros(0, np.int64))
+        if self.timeline.streams:
+            gaps = token_gaps(self.record, spans_of(self.record, self.timeline.request))
+        return {"itl": gaps, **{name: Distribution.of(values) for name, values in latencies(self.timeline).items()}}
+
+    def latency(self, name: str) -> Distribution:
+        """All values of a latency metric, in ns."""
+        return self._latencies[name]
+
+    @cached_property
+    def requests(self) -> pd.DataFrame:
+        """A row a row of the trace, times in seconds; columns as in `frames.REQUEST_COLUMNS`."""
+        return requests_frame(self.setup, self.record, self.timeline)
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """A row a step, times in seconds; columns as in `frames.STEP_COLUMNS`."""
+        return steps_frame(self.record)
+
+    def summary(self, percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES) -> dict[str, Any]:
+        """The run as one flat record; None where nothing was measured."""
+        return summarise(self, percentiles, metrics)
+
+    def to_json(self, detailed: bool = False, *, label: str | None = None, metadata: Mapping[str, str] | None = None,
+                percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES) -> str:
+        """The summary as JSON, the same bytes for the same run; `detailed` adds an array entry a request."""
+        document = self.summary(percentiles, metrics) | {"label": label}
+        for key in metadata or {}:
+            if key in document:
+                raise InputError(f"metadata {key!r} is a name of the result itself: choose another one")
+        document |= metadata or {}
+        if detailed:
+            document |= details(self)
+        return json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"
+
+    def save(self, path: str | os.PathLike[str], detailed: bool = False, **options: Any) -> list[Path]:
+        """Write the JSON to `path`, with `detailed` also a CSV of the requests beside it. Returns what was written.
+
+        A file is there whole or not at all. `options` are those of `to_json`.
+        """
+        target = Path(path)
+        files = {target: self.to_json(detailed, **options)}
+        if detailed:
+            files[target.with_suffix(".requests.csv")] = self.requests.to_csv(lineterminator="\n")
+        for file, text in files.items():
+            write_whole(file, text)
+        return list(files)
+
+    def __repr__(self) -> str:
+        line = self.timeline
+        return (f"<Result {self.policy.name} on {self.setup.trace.name}, {self.scenario.load}: {len(line)} of "
+                f"{len(self.setup.output)} requests in {line.last_delivered.max(initial=0) / 1e9:.3f} s, "
+                f"{len(self.record.ends)} steps>")
+
+    def _repr_html_(self) -> str:
+        names = ("completed", "rejected", "duration", "request_throughput", "output_throughput", "median_ttft_ms",
+                 "median_tpot_ms", "median_e2el_ms", "slot_utilization", "mean_batch_size", "preemptions")
+        summary = self.summary(metrics=("ttft", "tpot", "e2el"))
+        rows = "".join(f"<tr><th>{name}</th><td>{_short(summary[name])}</td></tr>" for name in names)
+        return f"<table><caption>{escape(repr(self))}</caption>{rows}</table>"
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"

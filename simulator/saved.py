@@ -1,0 +1,36 @@
+"""Saved results: files that are there whole or not at all, and their way back. It knows no run, only its JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from simulator.errors import InputError
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, "utf-8", newline="\n")
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def load(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the JSON of a saved result. Raises InputError if it is none."""
+    try:
+        document = json.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise InputError(f"{path}: is not JSON ({error})") from None
+    if not isinstance(document, dict):
+        raise InputError(f"{path}: is not a result: it holds a {type(document).__name__}, not one record")
+    missing = [name for name in ("backend", "completed", "duration") if name not in document]
+    if missing:
+        raise InputError(f"{path}: is not a result: it lacks {', '.join(missing)}")
+    return document

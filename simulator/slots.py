@@ -1,0 +1,95 @@
+"""Slots: how many there are, and what a replica does between its steps. The ground on which the ledgers stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.memory import UNLIMITED, Memory
+from simulator.recorder import Record
+from simulator.setup import Setup
+from simulator.timeline import Timeline
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The denominator of slot utilisation.
+
+    Attributes:
+        count: Slots of the replica.
+        meaning: What makes them so many, in words.
+    """
+
+    count: int
+    meaning: str
+
+
+def count_slots(setup: Setup, memory: Memory, most_running: int) -> Slots:
+    """The policy's cap, or the most requests that memory would hold where that is less.
+
+    Memory holds at least as many as ever ran at once, and as many as its capacity takes of the accepted requests' mean
+    footprint. A cap of 1,024 with room for 200 would look worse than it is.
+    """
+    cap = max(most_running, setup.policy.slots)
+    if is_unlimited(setup):
+        bound = most_running if cap >= UNLIMITED else cap
+    else:
+        bound = max(most_running, _memory_bound(setup, memory))
+    if cap <= bound:
+        return Slots(cap, "the policy's cap")
+    if bound == most_running:
+        return Slots(bound, "the most that ever ran at once")
+    return Slots(bound, "the most requests of mean size that memory holds")
+
+
+def _memory_bound(setup: Setup, memory: Memory) -> int:
+    """How many requests of the accepted ones' mean footprint fill the memory; 0 if there are none."""
+    footprints = setup.footprint[setup.verdict == 0]
+    tokens = int(footprints.sum())
+    return memory.capacity * memory.block_size * len(footprints) // tokens if tokens else 0
+
+
+def is_unlimited(setup: Setup) -> bool:
+    """Whether the KV cache has no bound."""
+    return setup.deployment.kv_capacity_tokens >= UNLIMITED
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """The times between steps in which none runs, in ns.
+
+    Attributes:
+        after: Index of the step before each gap; -1 before the first.
+        start, end: Its bounds.
+        in_slots: Requests that hold a slot all the same.
+        waited_from: When requests began to wait within it; its end if none does.
+    """
+
+    after: Ints
+    start: Ints
+    end: Ints
+    in_slots: Ints
+    waited_from: Ints
+
+
+def gaps_between(record: Record, line: Timeline) -> Gaps:
+    """Every gap from the first request sent to the last step. Nobody is admitted in a gap: a queue only grows there."""
+    if not len(record.ends):
+        return Gaps(*(np.zeros(0, np.int64) for _ in range(5)))
+    sent = np.sort(record.sent[:, 1])
+    before = np.concatenate((sent[:1], record.ends[:-1]))
+    after = np.flatnonzero(record.steps["start"] > before)
+    start, end = before[after], record.steps["start"][after]
+    in_slots = _until(record.stays[:, 1], start) - _until(record.stays[:, 2], start)
+    waiting = _until(sent, start) - _until(line.left, start) - in_slots
+    next_sent = np.append(sent, end[-1:])[_until(sent, start)]
+    return Gaps(after - 1, start, end, in_slots, np.minimum(np.where(waiting > 0, start, next_sent), end))
+
+
+def _until(events: Ints, instants: Ints) -> Ints:
+    """How many of the events lie at or before each instant."""
+    return np.searchsorted(np.sort(events), instants, side="right")

@@ -1,0 +1,171 @@
+"""Summary: a run as one flat record under the names that `vllm bench serve` uses, and ours beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cost_models import StepShape, choose
+from simulator.distribution import PERCENTILE_METHOD
+from simulator.errors import InputError
+from simulator.gaps import gap_lists, spans_of
+from simulator.memory.base import UNLIMITED
+from simulator.metrics import METRICS, MS, json_keys, meets
+from simulator.setup import VERDICTS
+from simulator.throughput import (
+    Window,
+    before_tail,
+    most_requests_in_a_second,
+    most_tokens_in_a_second,
+    steady_window,
+    tail_requests,
+    whole_run,
+)
+from simulator.version import __version__
+from simulator.waste import effective_batch
+
+if TYPE_CHECKING:
+    from simulator.result import Result
+
+LATENCIES = tuple(name for name, metric in METRICS.items() if metric.spread)
+
+
+def summarise(result: Result, percentiles: Sequence[float], metrics: Sequence[str]) -> dict[str, Any]:
+    """Every name of the JSON and its value; None where nothing was measured.
+
+    Args:
+        result: The run.
+        percentiles: Of the latencies, each from 0 to 100.
+        metrics: Latencies to tell, by their names in METRICS.
+
+    Raises:
+        InputError: A percentile that is none, or an unknown latency.
+    """
+    for percent in percentiles:
+        if not 0 <= percent <= 100:
+            raise InputError(f"a percentile lies between 0 and 100, not at {percent!r}")
+    names = [choose("latency metric", name, LATENCIES) for name in metrics]
+    return {**_header(result), **_deployment(result), **_requests(result), **_throughput(result),
+            **_statistics(result, names, tuple(percentiles)), **_resources(result)}
+
+
+def date() -> str:
+    """SOURCE_DATE_EPOCH if it is set, else now, in UTC."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    try:
+        moment = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
+    except (ValueError, OverflowError):
+        raise InputError(f"SOURCE_DATE_EPOCH must be a whole number of seconds since 1970, not {epoch!r}") from None
+    return moment.strftime("%Y%m%d-%H%M%S")
+
+
+def _header(result: Result) -> dict[str, Any]:
+    scenario, setup = result.scenario, result.setup
+    saturated = scenario.load == "saturated"
+    rate = float("inf") if saturated else scenario.request_rate
+    return {"date": date(), "backend": f"batchsim:{result.policy.name}", "label": None, "model_id": setup.model.name,
+            "tokenizer_id": None, "num_prompts": len(setup.output), "request_rate": plain(rate),
+            "burstiness": None if saturated or rate is None else plain(scenario.burstiness),
+            "max_concurrency": scenario.max_concurrency, "load": scenario.load,
+            "rate_scale": None if saturated or rate is not None else scenario.rate_scale}
+
+
+def _deployment(result: Result) -> dict[str, Any]:
+    scenario, setup, policy = result.scenario, result.setup, result.policy
+    return {"policy": policy.name, "policy_version": policy.version, "policy_args": plain(policy.settings()),
+            "memory": type(result.memory).__name__.lower(),
+            "kv_capacity_tokens": plain(setup.deployment.kv_capacity_tokens), "cost_model": setup.cost.name,
+            "gpu": scenario.gpu, "tensor_parallel_size": scenario.tensor_parallel_size, "dtype": scenario.dtype,
+            "kv_dtype": scenario.kv_dtype, "max_model_len": setup.deployment.max_model_len, "seed": scenario.seed,
+            "trace": setup.trace.name, "trace_digest": setup.trace.digest, "max_tokens": setup.declared.rule,
+            "goodput": dict(scenario.goodput), "simulator_version": __version__}
+
+
+def _requests(result: Result) -> dict[str, Any]:
+    setup, rejected = result.setup, result.setup.verdict > 0
+    counts = np.bincount(setup.verdict, minlength=len(VERDICTS)).tolist()
+    tokens = np.where(rejected, setup.trace.prompt + setup.declared.output, 0)
+    largest = int(tokens.argmax()) if rejected.any() else None
+    return {"completed": len(result.timeline), "failed": 0, "rejected": int(rejected.sum()),
+            "rejected_reasons": {VERDICTS[code]: count for code, count in enumerate(counts) if code and count},
+            "largest_rejected_request": largest,
+            "largest_rejected_tokens": None if largest is None else int(tokens[largest]),
+            "clipped": setup.clipped, "cut": setup.declared.cut, "longer_than_declared": setup.declared.longer,
+            "total_input_tokens": int(result.timeline.prompt.sum()),
+            "total_output_tokens": int(result.timeline.output.sum())}
+
+
+def _throughput(result: Result) -> dict[str, Any]:
+    line, objectives = result.timeline, result.scenario.goodput
+    whole, steady, early = whole_run(line), steady_window(line), before_tail(line)
+    good = whole.rate(int(meets(line, objectives).sum())) if objectives else None
+    return {"duration": _seconds(whole), "request_throughput": whole.request_rate, "request_goodput": good,
+            "output_throughput": whole.output_rate, "total_token_throughput": whole.total_rate,
+            "steady_duration": _seconds(steady), "steady_request_throughput": steady.request_rate,
+            "steady_output_throughput": steady.output_rate, "steady_total_token_throughput": steady.total_rate,
+            "tail_requests": tail_requests(line), "before_tail_request_throughput": early.request_rate,
+            "max_output_tokens_per_s": most_tokens_in_a_second(result.record, line),
+            "max_concurrent_requests": most_requests_in_a_second(line)}
+
+
+def _seconds(window: Window) -> float | None:
+    return window.duration / 1e9 if window.duration else None
+
+
+def _statistics(result: Result, names: Sequence[str], percentiles: tuple[float, ...]) -> dict[str, Any]:
+    summary: dict[str, Any] = {"percentile_method": PERCENTILE_METHOD, "std_method": "population"}
+    for name in names:
+        values = result.latency(name)
+        numbers = [values.mean(), values.percentile(50), values.std(), *map(values.percentile, percentiles)]
+        summary |= zip(json_keys(name, percentiles), (None if ns is None else ns / MS for ns in numbers), strict=True)
+    return summary
+
+
+def _resources(result: Result) -> dict[str, Any]:
+    steps, lost, slots = result.record.steps, result.waste, result.slot_ledger
+    ranged = result.setup.cost.in_range(StepShape(1, 1)) is not None
+    used = result.kv_use
+    return {"preemptions": int(result.timeline.preemptions.sum()), "recomputed_tokens": int(steps["redone"].sum()),
+            "padding_tokens": int(steps["padding"].sum()), "mean_batch_size": effective_batch(result.record),
+            "slot_utilization": slots.share("decode", "prefill"), "slots": result.slots.count,
+            "slots_counted": slots.of, "idle_slot_seconds": lost.idle_slots, "padding_seconds": lost.padding,
+            "kv_usage_mean": used[0], "kv_usage_max": used[1], "steps": len(result.record.ends),
+            "out_of_range_steps": result.record.out_of_range if ranged else None}
+
+
+def details(result: Result) -> dict[str, list[Any]]:
+    """The arrays of the detailed JSON, an entry a row of the trace, in seconds; None for what was not served."""
+    setup, line, record = result.setup, result.timeline, result.record
+    rows = len(setup.output)
+    lists: list[list[int]] = [[] for _ in line.request]
+    if line.streams:
+        lists = gap_lists(record, spans_of(record, line.request), line.request)
+    sent = dict(record.sent.tolist())
+    starts = [sent.get(row) for row in range(rows)]
+    errors = ["" if verdict == 0 else VERDICTS[verdict] for verdict in setup.verdict.tolist()]
+    times = {"ttfts": line.ttft, "latencies": line.e2el, "queue_times": line.queue_time}
+    return {"input_lens": setup.prompt.tolist(), "output_lens": _at(rows, line.request, line.output.tolist()),
+            **{name: _at(rows, line.request, (ns / 1e9).tolist()) for name, ns in times.items()},
+            "itls": _at(rows, line.request, [[ns / 1e9 for ns in gaps] for gaps in lists]),
+            "start_times": [None if ns is None else ns / 1e9 for ns in starts], "errors": errors}
+
+
+def _at(rows: int, where: Any, values: list[Any]) -> list[Any]:
+    """The values at these rows, None at the others."""
+    column: list[Any] = [None] * rows
+    for row, value in zip(where.tolist(), values, strict=True):
+        column[row] = value
+    return column
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON takes it: no bound is "inf"."""
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= UNLIMITED:
+        return "inf"
+    return value

@@ -1,0 +1,104 @@
+"""Throughput: how much is served, over which time. A rate without its window is not a number one can compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.gaps import spans_of, tokens_per_step
+from simulator.recorder import Record
+from simulator.timeline import Timeline
+
+Ints = NDArray[np.int64]
+SECOND = 10 ** 9
+
+
+@dataclass(frozen=True)
+class Window:
+    """What was completed in a stretch of time.
+
+    Attributes:
+        duration: Nanoseconds.
+        requests: Requests completed: their last token reached the client.
+        input_tokens, output_tokens: Tokens of those requests.
+    """
+
+    duration: int
+    requests: int
+    input_tokens: int
+    output_tokens: int
+
+    def rate(self, count: int) -> float | None:
+        """So many a second; None if the window is empty."""
+        return count * SECOND / self.duration if self.duration > 0 else None
+
+    @property
+    def request_rate(self) -> float | None:
+        """Requests a second."""
+        return self.rate(self.requests)
+
+    @property
+    def output_rate(self) -> float | None:
+        """Output tokens a second."""
+        return self.rate(self.output_tokens)
+
+    @property
+    def total_rate(self) -> float | None:
+        """Prompt and output tokens a second."""
+        return self.rate(self.input_tokens + self.output_tokens)
+
+
+def _window(line: Timeline, duration: int, counted: NDArray[np.bool_]) -> Window:
+    return Window(duration, int(counted.sum()), int(line.prompt[counted].sum()), int(line.output[counted].sum()))
+
+
+def whole_run(line: Timeline) -> Window:
+    """From the first request sent to the last token delivered."""
+    if not len(line):
+        return Window(0, 0, 0, 0)
+    return _window(line, int(line.last_delivered.max() - line.sent.min()), np.ones(len(line), bool))
+
+
+def steady_window(line: Timeline) -> Window:
+    """From the first completion to the last; what completes at its first instant is the work of the time before."""
+    if not len(line):
+        return Window(0, 0, 0, 0)
+    first, last = int(line.last_delivered.min()), int(line.last_delivered.max())
+    return _window(line, last - first, line.last_delivered > first)
+
+
+def before_tail(line: Timeline) -> Window:
+    """The first three quarters of the whole run. Stragglers that stretch the run fall into the rest, the tail."""
+    duration = whole_run(line).duration
+    early = 4 * (line.last_delivered - line.sent.min(initial=1 << 62)) <= 3 * duration
+    return _window(line, duration * 3 // 4, early)
+
+
+def tail_requests(line: Timeline) -> int | None:
+    """How many requests complete in the last quarter of the whole run; if they are few, stragglers set its length."""
+    return len(line) - before_tail(line).requests if len(line) else None
+
+
+def most_tokens_in_a_second(record: Record, line: Timeline) -> int | None:
+    """The most output tokens delivered in one second, seconds counted from the first request sent."""
+    if not len(line):
+        return None
+    if line.streams:
+        at, tokens = record.ends, tokens_per_step(record, spans_of(record, line.request))
+    else:
+        at, tokens = line.last_delivered, line.output
+    _, second = np.unique((at - line.sent.min()) // SECOND, return_inverse=True)
+    return int(np.bincount(second, tokens).max())
+
+
+def most_requests_in_a_second(line: Timeline) -> int | None:
+    """The most requests outstanding at any time within one second, counted as `vllm bench serve` does."""
+    if not len(line):
+        return None
+    start = line.sent.min()
+    begun = np.sort((line.sent - start) // SECOND)
+    ended = np.sort((line.last_delivered - start) // SECOND)
+    active = np.searchsorted(begun, begun, side="right") - np.searchsorted(ended, begun, side="left")
+    return int(active.max())
