@@ -1,0 +1,23 @@
+"""Figures: one function makes the numbers (a frame), one draws them (Axes), one makes the whole figure.
+
+`bars` and `curves` turn a Result into frames and know no colour; `timeline` and `batch` draw frames and know no
+Result but to ask for its frame; `style` holds the look and writes files. matplotlib is loaded when something is
+drawn, not when this package is imported, and pyplot never: no figure needs closing, no setting of yours changes.
+"""
+
+from simulator.plots.bars import KINDS, timeline_frame
+from simulator.plots.batch import batch_figure, plot_batch
+from simulator.plots.curves import batch_frame
+from simulator.plots.style import save_figure
+from simulator.plots.timeline import plot_timeline, timeline_figure
+
+__all__ = [
+    "KINDS",
+    "batch_figure",
+    "batch_frame",
+    "plot_batch",
+    "plot_timeline",
+    "save_figure",
+    "timeline_figure",
+    "timeline_frame",
+]
