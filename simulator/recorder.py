@@ -32,6 +32,7 @@ PLAN_COLUMNS = (
     "resident",     # tokens with KV before the first step
     "promised",     # tokens that reservations cover; -1 where nothing is reserved
     "blocked",      # index into OBSTACLES
+    "excess",       # ns by which padding makes all of the steps together longer
 )
 OBSTACLES = (None, "cap", "budget", "memory", "fragmentation", "batch")
 """Why the head of the queue stayed out, by its code in the `blocked` column."""
@@ -107,7 +108,7 @@ class Record:
         What changes inside a stretch is worked out: contexts grow by one a row, and arrivals add to the queue.
         """
         repeats = self.plan("steps")
-        columns = {name: np.repeat(self.plan(name), repeats) for name in PLAN_COLUMNS if name != "steps"}
+        columns = {name: np.repeat(self.plan(name), repeats) for name in PLAN_COLUMNS if name not in ("steps", "excess")}
         first = np.cumsum(repeats) - repeats
         ahead = np.arange(len(self.ends)) - np.repeat(first, repeats)    # steps since the stretch began
         plan_start = columns["start"]

@@ -121,7 +121,8 @@ class Replica:
             ends, used = self._shorten(step, ends, used)
         if self._watch:
             self._watch(step, self.queue, now)
-        self.record.plans.extend((now, len(ends), *row))
+        excess = self._excess(step, ends) if shape.padded or step.pad_to else 0
+        self.record.plans.extend((now, len(ends), *row, excess))
         self.record.ends.extend(ends)
         self.record.used.extend(used)
         if self._ranged:
@@ -134,8 +135,15 @@ class Replica:
         if step.pad_to:
             chunks = ((step.pad_to, 0),) * len(step.chunks)
             return StepShape(decodes, decodes * step.pad_to, chunks, self._padding(step), "padded")
-        chunks = tuple([(tokens, request._computed) for request, tokens in step.chunks])
-        return StepShape(decodes, self.decoding.context + step.spent_context, chunks, step.spent)
+        return StepShape(decodes, self.decoding.context + step.spent_context, _chunks(step), step.spent)
+
+    def _excess(self, step: Step, ends: list[int]) -> int:
+        """Nanoseconds by which these steps take longer than if they computed useful rows at their own lengths."""
+        useful = StepShape(self.decoding.size, self.decoding.context, _chunks(step))
+        took = ends[-1] - self.now
+        if useful.chunks:
+            return took - self.cost.time(useful)
+        return took - sum(self.cost.decode_times(useful, len(ends))) if useful.decodes else took
 
     @staticmethod
     def _padding(step: Step) -> int:
@@ -230,6 +238,11 @@ class Replica:
         raise PolicyError(f"{self.policy.name}: planned a step that computes nothing at {self.now} ns "
                           f"({len(queue.running)} running, {len(queue.waiting)} waiting, "
                           f"{self.memory.free} of {self.memory.capacity} blocks free)")
+
+
+def _chunks(step: Step) -> tuple[tuple[int, int], ...]:
+    """The step's chunks as new tokens and tokens already there."""
+    return tuple([(tokens, request._computed) for request, tokens in step.chunks])
 
 
 def _order(request: Request) -> int:

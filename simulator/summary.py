@@ -63,6 +63,15 @@ def date() -> str:
     return moment.strftime("%Y%m%d-%H%M%S")
 
 
+def _joined(values: Mapping[str, Any], sign: str) -> str | None:
+    """A mapping as one cell of a flat record, spelled as the flags spell it; None if there is nothing to say."""
+    return ",".join(f"{key}{sign}{_word(plain(value))}" for key, value in values.items()) or None
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def _header(result: Result) -> dict[str, Any]:
     scenario, setup = result.scenario, result.setup
     saturated = scenario.load == "saturated"
@@ -76,13 +85,13 @@ def _header(result: Result) -> dict[str, Any]:
 
 def _deployment(result: Result) -> dict[str, Any]:
     scenario, setup, policy = result.scenario, result.setup, result.policy
-    return {"policy": policy.name, "policy_version": policy.version, "policy_args": plain(policy.settings()),
+    return {"policy": policy.name, "policy_version": policy.version, "policy_args": _joined(policy.settings(), "="),
             "memory": type(result.memory).__name__.lower(),
             "kv_capacity_tokens": plain(setup.deployment.kv_capacity_tokens), "cost_model": setup.cost.name,
             "gpu": scenario.gpu, "tensor_parallel_size": scenario.tensor_parallel_size, "dtype": scenario.dtype,
             "kv_dtype": scenario.kv_dtype, "max_model_len": setup.deployment.max_model_len, "seed": scenario.seed,
             "trace": setup.trace.name, "trace_digest": setup.trace.digest, "max_tokens": setup.declared.rule,
-            "goodput": dict(scenario.goodput), "simulator_version": __version__}
+            "goodput": _joined(scenario.goodput, ":"), "simulator_version": __version__}
 
 
 def _requests(result: Result) -> dict[str, Any]:
@@ -91,7 +100,8 @@ def _requests(result: Result) -> dict[str, Any]:
     tokens = np.where(rejected, setup.trace.prompt + setup.declared.output, 0)
     largest = int(tokens.argmax()) if rejected.any() else None
     return {"completed": len(result.timeline), "failed": 0, "rejected": int(rejected.sum()),
-            "rejected_reasons": {VERDICTS[code]: count for code, count in enumerate(counts) if code and count},
+            "rejected_reasons": _joined({VERDICTS[code]: count for code, count in enumerate(counts) if code and count},
+                                        ": "),
             "largest_rejected_request": largest,
             "largest_rejected_tokens": None if largest is None else int(tokens[largest]),
             "clipped": setup.clipped, "cut": setup.declared.cut, "longer_than_declared": setup.declared.longer,
@@ -131,7 +141,8 @@ def _resources(result: Result) -> dict[str, Any]:
     used = result.kv_use
     return {"preemptions": int(result.timeline.preemptions.sum()), "recomputed_tokens": int(steps["redone"].sum()),
             "padding_tokens": int(steps["padding"].sum()), "mean_batch_size": effective_batch(result.record),
-            "slot_utilization": slots.share("decode", "prefill"), "slots": result.slots.count,
+            "slot_utilization": slots.share("decode", "prefill"),
+            "slot_seconds": (slots.total or 0) / 1e9, "slots": result.slots.count,
             "slots_counted": slots.of, "idle_slot_seconds": lost.idle_slots, "padding_seconds": lost.padding,
             "kv_usage_mean": used[0], "kv_usage_max": used[1], "steps": len(result.record.ends),
             "out_of_range_steps": result.record.out_of_range if ranged else None}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from simulator.ledger import Ledger, durations, times, useful_rows
 from simulator.recorder import Record
 
@@ -19,32 +17,21 @@ class Waste:
     """Slot-seconds lost, each counted once.
 
     Attributes:
-        idle_slots: Slots that compute nothing although they are held or somebody waits for one.
-        finished_rows: Slots of finished requests that compute all the same.
-        padded_positions: In the slots that do compute, the share of padded token positions in the step's positions.
-            Padded context adds no position and is not counted.
+        idle_slots: Slots that do nothing useful although they are held or somebody waits for one. A finished request
+            holds its slot for nothing, whether its row still computes or not.
+        padding: In the slots that do something useful, the time by which padding makes their steps longer: padded
+            prompts, padded contexts and the rows of finished requests that compute along.
     """
 
     idle_slots: float
-    finished_rows: float
-    padded_positions: float
-
-    @property
-    def padding(self) -> float:
-        """Slot-seconds lost to padding, in rows and in positions."""
-        return self.finished_rows + self.padded_positions
+    padding: float
 
 
 def waste(record: Record, slots: Ledger) -> Waste:
-    """What the run lost, by the steps and the slot ledger."""
-    steps, took = record.steps, durations(record)
-    finished = times(steps["spent"], took)
-    computing = steps["decodes"] + steps["chunks"]
-    padded = steps["padding"] - steps["spent"]
-    positions = np.maximum(steps["decodes"] + steps["prompt"] + padded, 1)
-    share = float((took * (computing * padded / positions)).sum())
-    idle = sum(slots.parts[name] or 0 for name in IDLE_PARTS) - finished
-    return Waste(idle / 1e9, finished / 1e9, share / 1e9)
+    """What the run lost, by its plans and its slot ledger."""
+    idle = sum(slots.parts[part] or 0 for part in IDLE_PARTS)
+    padding = times(record.plan("decodes") + record.plan("chunks"), record.plan("excess"))
+    return Waste(idle / 1e9, padding / 1e9)
 
 
 def effective_batch(record: Record) -> float | None:

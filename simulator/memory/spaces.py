@@ -96,7 +96,8 @@ class Buddy:
         return max((length for length, at in self._free.items() if at), default=0)
 
     def lengths(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        return 2 ** np.ceil(np.log2(sizes)).astype(np.int64)
+        bits = np.frexp(sizes.astype(float) - 1)[1]    # the bit length of size - 1
+        return np.left_shift(np.int64(1), bits, dtype=np.int64)
 
 
 SPACES: dict[str, type[FirstFit] | type[Buddy]] = {"first-fit": FirstFit, "buddy": Buddy}

@@ -8,6 +8,7 @@ them is done; all answers return together. A request that has finished keeps its
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import ceil, inf
 from typing import ClassVar, Self
 
 from simulator.deployment import Deployment
@@ -17,7 +18,7 @@ from simulator.memory.contiguous import RESERVES, Contiguous, Reserve, reservati
 from simulator.memory.spaces import SPACES
 from simulator.policies.base import Policy, flag, one_of, positive
 from simulator.request import Request
-from simulator.step import Queue, Step, Wait
+from simulator.step import Obstacle, Queue, Step, Wait
 
 
 @dataclass
@@ -49,6 +50,7 @@ class StaticBatching(Policy):
     max_wait: float = 0.0
     placement: str = "first-fit"
     _ran_on: bool = field(default=False, init=False, repr=False)
+    _kept_out: Obstacle = field(default="batch", init=False, repr=False)    # why the batch is no larger
 
     def __post_init__(self) -> None:
         positive(self, "max_batch_size", "run_to")
@@ -89,27 +91,30 @@ class StaticBatching(Policy):
             return self._decode(queue)
         if not queue.waiting:
             return None
-        due = queue.waiting[0].arrival + self.max_wait * 1e6
-        if len(queue.waiting) < self.slots and now < due and not queue.closed:
-            return Wait(int(due)) if due < UNLIMITED else None
-        return self._start(queue, memory)
+        if len(queue.waiting) >= self.slots or queue.closed:
+            return self._start(queue, memory)
+        if self.max_wait == inf:
+            return None
+        due = queue.waiting[0].arrival + ceil(self.max_wait * 1_000_000)
+        return Wait(due) if now < due else self._start(queue, memory)
 
     def _start(self, queue: Queue, memory: Memory) -> Step:
         """Take a batch from the queue, in order, and prefill it in one step."""
-        step = Step(blocked="batch")
+        step, self._kept_out, self._ran_on = Step(), "batch", False
         while queue.waiting and len(step.chunks) < self.slots:
             head = queue.waiting[0]
             if not memory.grow(head, head.prompt):
+                self._kept_out = memory.shortage
                 break
             step.chunks.append((queue.admit(), head.prompt))
         if self.padded:
             step.pad_to = max(tokens for _, tokens in step.chunks)
-        self._ran_on = False
+        step.blocked = self._kept_out
         return step
 
     def _decode(self, queue: Queue) -> Step:
         """One token for everybody who is not done; what else the batch computes is padding."""
-        step = Step(blocked="batch")
+        step = Step(blocked=self._kept_out)
         batch = queue.running.values()
         emitted = max(request.generated for request in batch)
         if not queue.decoding.size:    # all are done, and the batch runs on

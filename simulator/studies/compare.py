@@ -17,7 +17,6 @@ from simulator.scenario import Load, Scenario
 from simulator.setup import prepare
 from simulator.simulate import run
 from simulator.studies.ending import short_request, tell
-from simulator.studies.losses import Loss, loss
 from simulator.studies.ratios import RATIOS, Pair, pairs
 from simulator.tables import Table
 from traces import Trace, load
@@ -34,18 +33,20 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Ratio:
-    """Saturated output throughput of a policy over that of the baseline. See `ratios.RATIOS` for the keys."""
+    """Saturated output throughput of a policy over that of the baseline, from the summaries of both runs.
+
+    See `ratios.RATIOS` for the keys.
+    """
 
     key: str
     policy: str
-    baseline: Result
-    continuous: Result
+    baseline: Mapping[str, Any]
+    continuous: Mapping[str, Any]
 
     @property
     def value(self) -> float | None:
         """The ratio; None where the baseline served nothing."""
-        below = self.baseline.summary()["output_throughput"]
-        above = self.continuous.summary()["output_throughput"]
+        below, above = self.baseline["output_throughput"], self.continuous["output_throughput"]
         return above / below if below and above is not None else None
 
 
@@ -57,11 +58,14 @@ class Comparison:
         labels: Names of the policies; the first is the baseline.
         results: Result by (label, load), load being "saturated" or "trace".
         ratios: All ratios of each policy to the baseline.
+        equal_slots: Result by label of the saturated runs in which all have the baseline's number of slots, and no
+            bound on memory or tokens a step: the idea itself, which the timeline and the story show.
     """
 
     labels: tuple[str, ...]
-    results: Mapping[tuple[str, str], Result]
+    results: Mapping[tuple[str, Load], Result]
     ratios: tuple[Ratio, ...]
+    equal_slots: Mapping[str, Result]
 
     def speedup(self) -> dict[str, Any]:
         """The three ratios by key; each a mapping by policy where more than two are compared."""
@@ -87,13 +91,6 @@ class Comparison:
         return pd.DataFrame({key: {name: summary[name] for metric in METRICS for name in json_keys(metric)}
                              for key, summary in columns.items()})
 
-    def losses(self) -> list[Loss]:
-        """Seconds lost to idle slots beside seconds lost to padding, saturated, a policy each."""
-        runs = {ratio.key: ratio for ratio in self.ratios}
-        baseline = loss(self.labels[0], runs["paged"].baseline, runs["deployed"].baseline)
-        others = [(label, self.results[label, "saturated"]) for label in self.labels[1:]]
-        return [baseline, *(loss(label, result, result) for label, result in others)]
-
     def tables(self) -> list[Table]:
         """Everything that was measured, in the order in which a reader asks."""
         from simulator.studies.sections import tables
@@ -101,9 +98,9 @@ class Comparison:
 
     def story(self) -> dict[str, str]:
         """What happened at the end of one short sequence, under each policy, in words."""
-        request = short_request(self.results[self.labels[0], "saturated"])
-        return {label: tell(self.results[label, "saturated"], request) for label in self.labels
-                if self.results[label, "saturated"].has_finished(request)}
+        request = short_request(self.equal_slots[self.labels[0]])
+        return {label: tell(result, request) for label, result in self.equal_slots.items()
+                if result.has_finished(request)}
 
     def _repr_html_(self) -> str:
         return str(self.table()._repr_html_())    # type: ignore[operator]
@@ -127,11 +124,19 @@ def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     wanted = _pairs(mains, contenders)
     runner = _Runner(progress, [*mains.values(), *(side for _, pair in wanted for side in pair.sides)])
     results = {key: runner.run(main) for key, main in mains.items()}
-    ratios = [Ratio(pair.key, label, runner.run(pair.baseline), runner.run(pair.continuous)) for label, pair in wanted]
-    return Comparison(tuple(contenders), results, tuple(ratios))
+    equal = {label: runner.run(alike) for label, alike in _alike(wanted, *contenders).items()}
+    ratios = [Ratio(pair.key, label, runner.measure(pair.baseline), runner.measure(pair.continuous))
+              for label, pair in wanted]
+    return Comparison(tuple(contenders), results, tuple(ratios), equal)
 
 
-def _pairs(mains: Mapping[tuple[str, str], Scenario], contenders: Mapping[str, Policy]) -> list[tuple[str, Pair]]:
+def _alike(wanted: Sequence[tuple[str, Pair]], baseline: str, *_: str) -> dict[str, Scenario]:
+    """By label, the runs with equal slots and no other bound."""
+    pairs_alike = [(label, pair) for label, pair in wanted if pair.key == "scheduling"]
+    return {baseline: pairs_alike[0][1].baseline, **{label: pair.continuous for label, pair in pairs_alike}}
+
+
+def _pairs(mains: Mapping[tuple[str, Load], Scenario], contenders: Mapping[str, Policy]) -> list[tuple[str, Pair]]:
     """What each ratio of each policy to the baseline needs to have run."""
     baseline, *others = contenders
     base = mains[baseline, "saturated"]
@@ -163,22 +168,27 @@ class _Runner:
     def __init__(self, progress: Progress | None, scenarios: Sequence[Scenario]) -> None:
         self._progress = progress
         self._distinct = len({_key(scenario) for scenario in scenarios})
-        self._results: dict[str, Result] = {}
+        self._summaries: dict[str, dict[str, Any]] = {}
         self._answered = 0
 
     def run(self, scenario: Scenario) -> Result:
-        """Its result, from the first time it was asked for."""
-        key = _key(scenario)
-        if key not in self._results:
-            name, before = f"{scenario.to_dict()['policy']}, {scenario.load}", self._answered
+        """Its result."""
+        name, before = f"{scenario.to_dict()['policy']}, {scenario.load}", self._answered
 
-            def note(answered: int, accepted: int) -> None:
-                self._answered = before + answered
-                if self._progress:
-                    self._progress(name, self._answered, accepted * self._distinct)
+        def note(answered: int, accepted: int) -> None:
+            self._answered = before + answered
+            if self._progress:
+                self._progress(name, self._answered, accepted * self._distinct)
 
-            self._results[key] = run(scenario, progress=note)
-        return self._results[key]
+        result = run(scenario, progress=note)
+        self._summaries[_key(scenario)] = result.summary() | {"cap": result.policy.slots}
+        return result
+
+    def measure(self, scenario: Scenario) -> dict[str, Any]:
+        """Its summary, from the first time it was run; a result that nobody else needs is not kept."""
+        if _key(scenario) not in self._summaries:
+            self.run(scenario)
+        return self._summaries[_key(scenario)]
 
 
 def _key(scenario: Scenario) -> str:

@@ -45,8 +45,9 @@ def measured(title: str, results: Mapping[str, Result], names: tuple[str, ...]) 
     summaries = [result.summary() for result in results.values()]
     rows = [(_label(name), *(_cell(name, summary) for summary in summaries)) for name in names
             if any(_values(name, summary) != [None] for summary in summaries)]
-    rows.append(("slots", *(str(summary["slots_counted"]) for summary in summaries)))
-    return Table(title, ("", *results), tuple(rows))
+    rows.append(("slots", *(f"{summary['slots']:,}" for summary in summaries)))
+    slots = "; ".join(f"{label}: {result.slots.meaning}" for label, result in results.items())
+    return Table(title, ("", *results), tuple(rows), f"Slots of {slots}.")
 
 
 def _label(name: str) -> str:
@@ -70,7 +71,7 @@ def _cell(name: str, summary: Mapping[str, Any]) -> str:
         return f"{values[0]:.1%}"
     if unit == "s":
         return f"{values[0]:,.1f} s"
-    return f"{values[0]:,}" if isinstance(values[0], int) else f"{values[0]:,.4g}" if values[0] < 1000 else f"{values[0]:,.0f}"
+    return f"{values[0]:,.4g}" if isinstance(values[0], float) and values[0] < 1000 else f"{values[0]:,.0f}"
 
 
 def span(ms: float) -> str:
@@ -86,10 +87,9 @@ def ratio_table(found: Comparison) -> Table:
                  ("", f"{found.labels[0]}, output tokens/s", "output tokens/s", "ratio"), tuple(rows))
 
 
-def _throughput(result: Result) -> str:
-    served, slots = result.summary(metrics=())["output_throughput"], result.policy.slots
-    told = "nothing" if served is None else f"{served:,.0f}"
-    return told if slots >= UNLIMITED else f"{told} with {slots:,} slots"
+def _throughput(run: Mapping[str, Any]) -> str:
+    told = "nothing" if run["output_throughput"] is None else f"{run['output_throughput']:,.0f}"
+    return told if run["cap"] >= UNLIMITED else f"{told} (cap {run['cap']:,})"
 
 
 def slot_table(results: Mapping[str, Result]) -> Table:
@@ -108,15 +108,18 @@ def _part(amount: int | None, total: int | None) -> str:
 
 
 def waste_table(found: Comparison) -> Table:
-    """Idle slots beside padding: seconds of the padded baseline that each costs."""
-    rows = []
-    for loss in found.losses():
-        rows.append((loss.label, f"{loss.duration:,.0f} s", f"{loss.idle:,.0f} s  {loss.idle / loss.duration:.1%}",
-                     f"{loss.padding:,.0f} s  {loss.padding / loss.duration:.1%}"))
-    return Table("Idle slots or padding? (saturated; seconds of the run)",
-                 ("", "duration", "lost to idle slots", "lost to padding"), tuple(rows),
-                 "Idle: slot-seconds held by finished requests, or empty while somebody waits, over the slots. "
-                 "Padding: the same batches run padded and ragged, the difference in time.")
+    """Idle slots beside padding, first as the padded baseline pays for them."""
+    baseline = found.labels[0]
+    runs = {f"{baseline}, as deployed": ratio.baseline for ratio in found.ratios if ratio.key == "deployed"}
+    runs |= {label: found.results[label, "saturated"].summary() for label in found.labels}
+    rows = [(label, f"{run['slot_seconds']:,.0f}", _of(run["idle_slot_seconds"], run), _of(run["padding_seconds"], run))
+            for label, run in runs.items()]
+    return Table("Idle slots or padding? (saturated)",
+                 ("slot-seconds", "all", "lost to idle slots", "lost to padding"), tuple(rows))
+
+
+def _of(amount: float, run: Mapping[str, Any]) -> str:
+    return f"{amount:,.0f}  {amount / run['slot_seconds']:6.1%}" if amount and run["slot_seconds"] else "0"
 
 
 def facts(found: Comparison) -> list[str]:
@@ -130,7 +133,7 @@ def facts(found: Comparison) -> list[str]:
         f"declared max_tokens: {_declared(setup.declared)}",
         f"model: {setup.model.name} in {scenario.dtype} on {gpus}{scenario.gpu}, longest request "
         f"{setup.deployment.max_model_len:,} tokens",
-        "KV pool: " + (setup.pool.explain() if setup.pool else f"{result.summary()['kv_capacity_tokens']} tokens, as given"),
+        "KV pool: " + (setup.pool.explain() if setup.pool else f"{scenario.kv_capacity_tokens:,} tokens, as given"),
         f"cost model: {setup.cost.name} ({setup.cost.origin})",
         *(f"policy: {label} is {found.results[label, 'trace'].policy.version}" for label in found.labels),
     ]

@@ -255,7 +255,7 @@ def test_free_memory_in_short_holes_is_external_fragmentation():
     recorder = Recorder()
     for start, blocked, waiting in ((0, 4, 1), (10, 4, 0), (20, 3, 1)):
         #                     steps decodes context chunks prompt redone redoing spent padding running held
-        recorder.plans.extend((start, 1, 1, 4, 0, 0, 0, 0, 0, 0, 1, 0, waiting, 4, 8, blocked))
+        recorder.plans.extend((start, 1, 1, 4, 0, 0, 0, 0, 0, 0, 1, 0, waiting, 4, 8, blocked, 0))
         recorder.ends.append(start + 10)
         recorder.used.append(8)
     recorder.sent.extend((0, 0))
@@ -298,12 +298,12 @@ def test_kv_equals_a_walk_over_the_log(rows, how):
 # --- what was lost --------------------------------------------------------------------------------------------------
 
 def test_idle_slots_and_padding_are_counted_apart():
-    # Prefill 0-10: 20 slot-ns, 8 of 20 positions padded. Then two steps of one useful row and one that computes along.
-    padded = run([(0, 10, 1), (0, 2, 3)], StaticBatching(max_batch_size=2, padded=True))
+    # A step costs its positions and contexts. Prefill: 20 for 12, so 8 too much for both slots. Then the useful row
+    # alone would cost 1 + 2 and 1 + 3; padded to 10 and 11, with a finished row beside it, it costs 22 and 24.
+    padded = run([(0, 10, 1), (0, 2, 3)], StaticBatching(max_batch_size=2, padded=True), cost=Affine(0, 1, 1, 1))
     lost = waste(padded.record, padded.slot_ledger)
-    assert (lost.idle_slots, lost.finished_rows) == (0, 20e-9)
-    assert lost.padded_positions == pytest.approx(20e-9 * 8 / 20)
-    assert lost.padding == pytest.approx(28e-9)
+    assert lost.idle_slots == pytest.approx((22 + 24) * 1e-9)
+    assert lost.padding == pytest.approx((2 * 8 + (22 - 3) + (24 - 4)) * 1e-9)
     ragged = run([(0, 10, 1), (0, 2, 3)], StaticBatching(max_batch_size=2))
     lost = waste(ragged.record, ragged.slot_ledger)
     assert (lost.idle_slots, lost.padding) == (20e-9, 0)

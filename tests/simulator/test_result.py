@@ -57,7 +57,7 @@ def test_the_summary_of_a_small_run():
         "date": "19700102-000000", "backend": "batchsim:vllm", "label": None, "model_id": "llama-3.1-8b",
         "num_prompts": 3, "request_rate": None, "burstiness": None, "max_concurrency": None, "policy": "vllm",
         "memory": "paged", "kv_capacity_tokens": "inf", "cost_model": "constant:1e-05", "gpu": "h100-80", "seed": 0,
-        "trace": "made", "completed": 3, "failed": 0, "rejected": 0, "rejected_reasons": {},
+        "trace": "made", "completed": 3, "failed": 0, "rejected": 0, "rejected_reasons": None,
         "largest_rejected_tokens": None, "clipped": 0, "cut": 0, "total_input_tokens": 12, "total_output_tokens": 6,
         "duration": 30e-9, "request_throughput": 1e8, "request_goodput": None, "output_throughput": 2e8,
         "total_token_throughput": 6e8, "steady_duration": 20e-9, "steady_request_throughput": 1e8,
@@ -67,7 +67,7 @@ def test_the_summary_of_a_small_run():
         "padding_tokens": 0, "mean_batch_size": 2, "slot_utilization": 1, "slots": 2, "kv_usage_mean": None,
         "kv_usage_max": None, "steps": 3, "out_of_range_steps": None}
     assert {name: found[name] for name in expected} == expected
-    assert found["policy_args"]["max_num_seqs"] == 2
+    assert found["policy_args"].startswith("max_num_seqs=2,")
 
 
 def test_what_was_not_measured_is_null_and_never_0():
@@ -107,7 +107,7 @@ def test_rejects_are_counted_named_and_measured():
     found = run(Vllm(max_num_seqs=1, max_num_batched_tokens=64, block_size=4), [(0, 4, 2), (0, 30, 9), (1, 90, 20)],
                 kv_capacity_tokens=32, max_model_len=100).summary()
     assert (found["completed"], found["rejected"], found["num_prompts"]) == (1, 2, 3)
-    assert found["rejected_reasons"] == {"longer than max_model_len": 1, "never fits the KV pool": 1}
+    assert found["rejected_reasons"] == "longer than max_model_len: 1,never fits the KV pool: 1"
     assert (found["largest_rejected_request"], found["largest_rejected_tokens"]) == (2, 110)
     assert (found["total_input_tokens"], found["total_output_tokens"]) == (4, 2)
 
