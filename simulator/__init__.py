@@ -1,1 +1,63 @@
-"""batchsim: what continuous batching is worth on your traffic, and why."""
+"""batchsim: what continuous batching is worth on your traffic, and why.
+
+    >>> import simulator as sim
+    >>> sim.compare("azure-conv-2023", num_prompts=500).table()                         # doctest: +SKIP
+    >>> policy = sim.policies.StaticBatching(max_batch_size=16)
+    >>> result = sim.simulate("azure-conv-2023", policy, num_prompts=500)
+    >>> result.requests, result.steps, result.summary(), result.scenario                # doctest: +SKIP
+
+`simulate` answers one question, `compare` several at once, and `run` answers a Scenario, which every Result carries.
+
+How to read the code, in this order:
+
+    request        one line of a trace and how far it has got
+    step           Queue, Step, Wait: the words a policy speaks
+    memory/base    how KV cache is asked for
+    policies/static, policies/vllm      the two ideas, side by side
+    replica        plan, time, commit: the clock, and the only place that fast-forwards
+    batch          why a thousand decoding requests cost no more than one
+    simulate       the wiring: setup before it, clients beside it, recorder behind it
+    result         what a run comes to: timeline, ledgers, metrics
+    studies        several runs, one answer
+
+Traces and costs are packages of their own, `traces` and `cost_models`, and know nothing of this one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simulator import guard
+
+guard.check()
+
+# `simulate` names a module and a function of it: the function must be bound after the module, so it cannot be lazy.
+from simulator import memory, policies  # noqa: E402
+from simulator.errors import InputError, PolicyError, StalledError  # noqa: E402
+from simulator.policies.base import Policy  # noqa: E402
+from simulator.result import Result  # noqa: E402
+from simulator.scenario import Scenario  # noqa: E402
+from simulator.simulate import run, simulate  # noqa: E402
+from simulator.version import __version__  # noqa: E402
+
+if TYPE_CHECKING:
+    from simulator import plots
+    from simulator.studies.compare import compare
+
+__all__ = ["InputError", "Policy", "PolicyError", "Result", "Scenario", "StalledError", "__version__", "compare",
+           "memory", "plots", "policies", "run", "simulate"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what not everybody needs when it is asked for."""
+    if name == "compare":
+        from simulator.studies.compare import compare
+        return compare
+    if name in ("plots", "studies"):
+        from importlib import import_module
+        return import_module(f"simulator.{name}")
+    raise AttributeError(f"module 'simulator' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

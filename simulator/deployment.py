@@ -19,6 +19,7 @@ class Deployment:
         longest_declared: Longest prompt plus declared output of the trace, in tokens.
         longest_exact: Longest prompt plus true output.
         longest_output: Longest true output.
+        max_concurrency: Most requests that the clients have outstanding; UNLIMITED means no bound.
     """
 
     kv_capacity_tokens: int = UNLIMITED
@@ -28,3 +29,4 @@ class Deployment:
     longest_declared: int = 1
     longest_exact: int = 1
     longest_output: int = 1
+    max_concurrency: int = UNLIMITED

@@ -99,6 +99,8 @@ class Replica:
         self._doorbell = bell = self.env.event()
         if decision is None:
             yield bell
+        elif not isinstance(decision, Wait):
+            raise PolicyError(f"{self.policy.name}: plan must return a Step, a Wait or None, not {decision!r}")
         elif decision.until > self.now:
             yield bell | self.env.timeout(decision.until - self.now)
             self._doorbell = None

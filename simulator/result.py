@@ -140,14 +140,21 @@ class Result:
         """The run as one flat record; None where nothing was measured."""
         return summarise(self, percentiles, metrics)
 
-    def to_json(self, detailed: bool = False, *, label: str | None = None, metadata: Mapping[str, str] | None = None,
-                percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES) -> str:
-        """The summary as JSON, the same bytes for the same run; `detailed` adds an array entry a request."""
+    def labelled(self, label: str | None = None, metadata: Mapping[str, str] | None = None,
+                 percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES) -> dict[str, Any]:
+        """The summary with a label, and with notes under names of their own."""
         document = self.summary(percentiles, metrics) | {"label": label}
         for key in metadata or {}:
             if key in document:
                 raise InputError(f"metadata {key!r} is a name of the result itself: choose another one")
-        document |= metadata or {}
+        return document | dict(metadata or {})
+
+    def to_json(self, detailed: bool = False, **options: Any) -> str:
+        """The summary as JSON, the same bytes for the same run; `detailed` adds an array entry a request.
+
+        `options` are those of `labelled`.
+        """
+        document = self.labelled(**options)
         if detailed:
             document |= details(self)
         return json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"

@@ -74,7 +74,8 @@ def prepare(scenario: Scenario) -> Setup:
     verdict = np.where(prompt + output > model_len, 1, 0)
     max_tokens = np.maximum(np.minimum(declared.max_tokens, model_len - prompt), 1)
     deployment = Deployment(capacity, model_len, scenario.gpu, gpu.device_bytes,
-                            *_longest(verdict == 0, prompt, output, max_tokens))
+                            *_longest(verdict == 0, prompt, output, max_tokens),
+                            scenario.max_concurrency or UNLIMITED)
     policy = make_policy(scenario.policy, scenario.knobs).resolve(deployment)
     verdict, output, max_tokens, clipped = _engine_limit(policy, verdict, prompt, output, max_tokens)
     memory = policy.memory(deployment, output)

@@ -63,8 +63,11 @@ class StaticBatching(Policy):
     def resolve(self, deployment: Deployment) -> Self:
         longest = {"model": deployment.max_model_len, "declared": deployment.longest_declared,
                    "exact": deployment.longest_exact}[self.reserve]
-        fitting = min(32, max(1, deployment.kv_capacity_tokens // longest))
-        return replace(self, max_batch_size=self.max_batch_size or fitting)
+        size = self.max_batch_size or min(32, max(1, deployment.kv_capacity_tokens // longest))
+        if self.max_wait == inf and deployment.max_concurrency < size:
+            raise InputError(f"static: with max_wait=inf, batches of {size} never fill from {deployment.max_concurrency} "
+                             "outstanding requests: raise max_concurrency, or lower max_batch_size or max_wait")
+        return replace(self, max_batch_size=size)
 
     def memory(self, deployment: Deployment, outputs: Lengths) -> Memory:
         model_len, rule = deployment.max_model_len, self.reserve

@@ -75,9 +75,10 @@ class Comparison:
         return {key: {ratio.policy: ratio.value for ratio in told if ratio.key == key}
                 for key in RATIOS if key != "model_length"}
 
-    def records(self) -> dict[str, Any]:
-        """One flat record a run, and the ratios: what ``--json`` prints."""
-        runs = [{**result.summary(), "policy": label, "load": load} for (label, load), result in self.results.items()]
+    def records(self, **options: Any) -> dict[str, Any]:
+        """One flat record a run, and the ratios: what ``--json`` prints. `options` are those of `Result.labelled`."""
+        runs = [{**result.labelled(**options), "policy": label, "load": load}
+                for (label, load), result in self.results.items()]
         return {"runs": runs, "speedup": self.speedup()}
 
     def to_json(self) -> str:
@@ -169,20 +170,22 @@ class _Runner:
         self._progress = progress
         self._distinct = len({_key(scenario) for scenario in scenarios})
         self._summaries: dict[str, dict[str, Any]] = {}
-        self._answered = 0
+        self._runs = 0
 
     def run(self, scenario: Scenario) -> Result:
         """Its result."""
-        name, before = f"{scenario.to_dict()['policy']}, {scenario.load}", self._answered
-
-        def note(answered: int, accepted: int) -> None:
-            self._answered = before + answered
-            if self._progress:
-                self._progress(name, self._answered, accepted * self._distinct)
-
-        result = run(scenario, progress=note)
+        name = f"{scenario.to_dict()['policy']}, {scenario.load}"
+        result = run(scenario, progress=lambda answered, accepted: self._tell(name, answered, accepted))
+        rows = len(result.setup.trace)
+        self._tell(name, rows, rows)
+        self._runs += 1
         self._summaries[_key(scenario)] = result.summary() | {"cap": result.policy.slots}
         return result
+
+    def _tell(self, name: str, answered: int, of: int) -> None:
+        """Every run counts the same, however many of its requests are accepted."""
+        if self._progress:
+            self._progress(name, self._runs * of + answered, self._distinct * of)
 
     def measure(self, scenario: Scenario) -> dict[str, Any]:
         """Its summary, from the first time it was run; a result that nobody else needs is not kept."""

@@ -1,0 +1,52 @@
+"""The commands of `batchsim` and what they are called. Errors are not its business: see `main`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from cost_models import choose
+from simulator.cli.compare import compare
+from simulator.cli.listing import list_
+from simulator.cli.run import run
+from simulator.cli.trace import describe
+from simulator.version import __version__
+
+
+class Commands(TyperGroup):
+    """A group that refuses an unknown command in one line, with the nearest and all known names."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and not ctx.resilient_parsing:
+            choose("command", args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(name="batchsim", cls=Commands, no_args_is_help=False, pretty_exceptions_enable=False,
+                  context_settings={"help_option_names": ["-h", "--help"]})
+app.command("compare")(compare)
+app.command("run")(run)
+app.command("list")(list_)
+traces_app = typer.Typer(cls=Commands, help="Look into traces.")
+traces_app.command("describe")(describe)
+app.add_typer(traces_app, name="trace")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"batchsim {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def batchsim(context: typer.Context,
+             version: Annotated[bool, typer.Option("--version", metavar="", callback=_print_version, is_eager=True,
+                                                   help="Print the version.")] = False) -> None:
+    """What continuous batching is worth on your traffic, and why.
+
+    Start with `batchsim compare`, or `batchsim compare --trace FILE`.
+    """
+    if context.invoked_subcommand is None:
+        print(context.get_help())

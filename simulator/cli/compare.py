@@ -1,0 +1,68 @@
+"""`batchsim compare`: several policies on one trace. In a notebook: `sim.compare(trace, policies).table()`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from simulator.cli import complete, values
+from simulator.cli.console import answers, as_json
+from simulator.cli.flags import with_flags
+from simulator.cli.lines import note
+from simulator.cli.options import ENGINE, Common, Simulated, Written
+from simulator.cli.output import ResultDirectory, run_files, run_name
+from simulator.cli.progress import Bar
+from simulator.studies.compare import LOADS, Comparison
+from simulator.studies.compare import compare as study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FIGURES = ("timeline.svg", "batch.svg")
+
+
+@with_flags
+def compare(simulated: Simulated, written: Written, common: Common,
+            policies: Annotated[str, Option(metavar="NAME,NAME", autocompletion=complete.policies,
+                                            rich_help_panel=ENGINE, help=(
+                                                "The baseline, then the others; FILE.py:CLASS for one of your own."))]
+            = "static,vllm") -> None:
+    """Compare policies on one trace: how much they serve, how it feels, and where the difference comes from."""
+    names, asked, options = values.words("--policies", policies), written.asked, simulated.scenario(common)
+    directory = ResultDirectory(written.directory, force=written.force)
+    directory.check([*(run_name(name, load) for name in names for load in LOADS), *FIGURES])
+    with Bar("compare", quiet=common.quiet) as bar:
+        found = study(policies=names, settings=simulated.knobs, progress=bar.many, **options)
+    directory.write(_files(found, written.save_detailed, asked))
+    if common.json:
+        print(as_json(found.records(**asked)), end="")
+        return
+    from simulator.cli.tables import print_comparison
+    print_comparison(answers(), found)
+    if not common.quiet:
+        note(f"written to {directory.path}/: a JSON a run, {' and '.join(FIGURES)}")
+
+
+def _files(found: Comparison, detailed: bool, asked: Mapping[str, Any]) -> dict[str, bytes]:
+    """All files of a comparison by name."""
+    files: dict[str, bytes] = {}
+    for (label, load), result in found.results.items():
+        files |= run_files(result, run_name(label, load), detailed=detailed, asked=asked)
+    return files | dict(_drawn(found))
+
+
+def _drawn(found: Comparison) -> Iterator[tuple[str, bytes]]:
+    """The figures as files: the slots of the saturated runs, their batches over time."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)    # it talks of font caches and home directories
+    from simulator.plots import batch_figure, save_figure, timeline_figure
+    saturated = {label: found.results[label, "saturated"] for label in found.labels}
+    drawn = timeline_figure(found.equal_slots), batch_figure(saturated)
+    figures: dict[str, Figure] = dict(zip(FIGURES, drawn, strict=True))
+    with TemporaryDirectory() as scratch:
+        for name, figure in figures.items():
+            yield name, save_figure(figure, Path(scratch) / name).read_bytes()

@@ -1,0 +1,51 @@
+"""Words that the shell may complete. Each is called while a line is typed, so nothing is imported before it must."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def _starting(names: Iterable[str], typed: str) -> list[str]:
+    return [name for name in names if name.startswith(typed)]
+
+
+def traces(incomplete: str) -> list[str]:
+    """Bundled traces; the shell itself adds files."""
+    from traces.standins import names
+    return _starting(names(), incomplete)
+
+
+def models(incomplete: str) -> list[str]:
+    """Bundled models."""
+    from cost_models import MODELS
+    return _starting(MODELS, incomplete)
+
+
+def gpus(incomplete: str) -> list[str]:
+    """Bundled GPUs."""
+    from cost_models import GPUS
+    return _starting(GPUS, incomplete)
+
+
+def cost_models(incomplete: str) -> list[str]:
+    """Forms and bundled profiles."""
+    from cost_models import available_cost_models
+    return _starting((row.name for row in available_cost_models()), incomplete)
+
+
+def policies(incomplete: str) -> list[str]:
+    """Bundled policies, after the last comma of a list of them."""
+    from simulator.policies import POLICIES
+    before, comma, typed = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in _starting(POLICIES, typed)]
+
+
+def kinds(incomplete: str) -> list[str]:
+    """What `batchsim list` can list."""
+    from simulator.cli.listing import KINDS
+    return _starting(KINDS, incomplete)
+
+
+def loads(incomplete: str) -> list[str]:
+    """How the requests may come."""
+    return _starting(("trace", "saturated"), incomplete)

@@ -1,0 +1,152 @@
+"""`batchsim list`: what can be chosen by name. In a notebook: POLICIES, MODELS, GPUS, traces.available() and
+cost_models.available_cost_models().
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from typer import Argument, Option
+
+import traces
+from cost_models import GPUS, MODELS, available_cost_models, choose
+from simulator.cli import complete
+from simulator.cli.console import answers, print_json
+from simulator.cli.flags import with_flags
+from simulator.cli.options import COMMON, Common
+from simulator.policies import POLICIES, Policy
+
+Row = dict[str, Any]
+
+
+@with_flags
+def list_(common: Common,
+          kind: Annotated[str | None, Argument(metavar="KIND", autocompletion=complete.kinds, show_default=False, help=(
+              "policies, models, gpus, traces or cost-models; the names of all if not given."))] = None,
+          verbose: Annotated[bool, Option("--verbose", "-v", metavar="", rich_help_panel=COMMON,
+                                          help="All that is known of each.")] = False) -> None:
+    """List the policies, models, GPUs, traces and cost models that have a name."""
+    if kind is None:
+        _list_names(common.json)
+        return
+    rows, brief = KINDS[choose("list", kind, KINDS)]
+    if common.json:
+        print_json(rows())
+    elif verbose:
+        for row in rows():
+            _print_card(answers(), row)
+    else:
+        answers().print(_table(rows(), brief))
+
+
+def _list_names(as_json: bool) -> None:
+    """Each kind with the names in it."""
+    names = {kind: [row["name"] for row in rows()] for kind, (rows, _) in KINDS.items()}
+    if as_json:
+        print_json(names)
+        return
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for kind, known in names.items():
+        table.add_row(Text(kind, "bold"), Text(", ".join(known)))
+    answers().print(table)
+
+
+def policies() -> list[Row]:
+    """Bundled policies: what they mirror, how well that is founded, their knobs and what they leave out."""
+    return [{"name": name, "mirrors": kind.version, "evidence": kind.evidence, "about": _about(kind),
+             "left_out": list(kind.left_out), "knobs": _knobs(kind)} for name, kind in POLICIES.items()]
+
+
+def _about(kind: type[Policy]) -> str:
+    return (kind.__doc__ or "").strip().split("\n")[0]
+
+
+def _knobs(kind: type[Policy]) -> list[Row]:
+    """Names, defaults and meanings; the meanings stand in the class's own documentation."""
+    entries = re.findall(r"^ +(\w+): (.+(?:\n {12,}.+)*)", kind.__doc__ or "", re.MULTILINE)
+    meanings = {name: " ".join(text.split()) for name, text in entries}
+    return [{"name": name, "default": default, "meaning": meanings.get(name, "")}
+            for name, default in kind.knobs().items()]
+
+
+def models() -> list[Row]:
+    """Bundled models by their published shapes."""
+    return [{**asdict(spec), "parameters": spec.parameters, "kv_bytes_per_token": spec.kv_bytes_per_token()}
+            for spec in MODELS.values()]
+
+
+def gpus() -> list[Row]:
+    """Bundled GPUs by their data sheets."""
+    return [asdict(spec) for spec in GPUS.values()]
+
+
+def standins() -> list[Row]:
+    """Bundled traces: size, origin, terms and limits."""
+    return [asdict(card) for card in traces.available()]
+
+
+def cost_models() -> list[Row]:
+    """Forms and bundled profiles of cost models, with their origins and errors."""
+    return [row._asdict() for row in available_cost_models()]
+
+
+KINDS: Mapping[str, tuple[Callable[[], list[Row]], tuple[str, ...]]] = {
+    "policies": (policies, ("name", "mirrors", "evidence")),
+    "models": (models, ("name", "parameters", "layers", "kv_heads", "kv_bytes_per_token", "max_model_len")),
+    "gpus": (gpus, ("name", "device_bytes", "bandwidth", "bf16_flops", "fp8_flops")),
+    "traces": (standins, ("name", "rows", "arrivals", "licence")),
+    "cost-models": (cost_models, ("name", "form", "origin")),
+}
+"""What can be listed: how its rows are made, and which of their columns a short list shows."""
+
+
+def _table(rows: list[Row], columns: tuple[str, ...]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        numbers = any(isinstance(row[column], int | float) for row in rows)
+        table.add_column(column.replace("_", " "), justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_shown(row[column], column)) for column in columns))
+    return table
+
+
+def _print_card(console: Console, row: Row) -> None:
+    """Everything about one, a line a fact."""
+    table = Table(title=Text(row["name"], "bold"), title_justify="left", show_header=False, box=None, padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for fact, value in row.items():
+        if fact == "knobs":
+            for knob in value:
+                table.add_row(Text(f"  {knob['name']} = {_default(knob['default'])}"), Text(knob["meaning"]))
+        elif fact != "name" and value not in (None, ""):
+            table.add_row(fact.replace("_", " "), Text(_shown(value, fact)))
+    console.print(table, "")
+
+
+def _default(value: object) -> str:
+    return "unset" if value is None else _shown(value)
+
+
+SCALES = {"bytes": (1e9, "GB"), "bandwidth": (1e9, "GB/s"), "flops": (1e12, "TFLOP/s"), "parameters": (1e9, "B")}
+
+
+def _shown(value: object, fact: str = "") -> str:
+    """A value in words; large physical sizes in their usual unit."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return "; ".join(map(str, value)) or "nothing"
+    unit = next((unit for end, unit in SCALES.items() if fact.endswith(end)), None)
+    if unit and isinstance(value, int | float):
+        return f"{value / unit[0]:,.4g} {unit[1]}"
+    if isinstance(value, int | float):
+        return f"{value:,}"
+    return "-" if value is None else str(value)

@@ -1,0 +1,182 @@
+"""The flags that commands share, as dataclasses: see `flags` for how a command takes one.
+
+Spelled and counted as `vllm bench serve` does where it has the flag. Numbers arrive as text, so that inf and the
+refusals are the same everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Annotated, Any
+
+from typer import Option
+
+import traces
+from cost_models import choose
+from simulator.cli import complete, values
+from simulator.memory.base import UNLIMITED
+from simulator.scenario import Scenario
+from simulator.summary import LATENCIES
+from traces import Trace
+
+RESULT_DIR = "batchsim-out"
+TRAFFIC, ENGINE, MEASURES, FILES, COMMON = "Traffic", "Model, GPU and engine", "Measures", "Files", "Common"
+
+
+def _default(field: str) -> str:
+    """The default of a number of Scenario, as it would be typed."""
+    return f"{getattr(Scenario, field):g}"
+
+
+@dataclass(frozen=True)
+class Common:
+    """Flags of every command."""
+
+    seed: Annotated[str, Option(metavar="N", help="Of everything that is drawn.", rich_help_panel=COMMON)] = (
+        _default("seed"))
+    quiet: Annotated[bool, Option("--quiet", metavar="", help="No progress.", rich_help_panel=COMMON)] = False
+    json: Annotated[bool, Option("--json", metavar="", help="Print one JSON document and nothing else.",
+                                 rich_help_panel=COMMON)] = False
+    debug: Annotated[bool, Option("--debug", metavar="", help="Show the traceback of an error.",
+                                  rich_help_panel=COMMON)] = False
+
+    @property
+    def seed_number(self) -> int:
+        """The seed."""
+        return values.count("--seed", self.seed) or 0
+
+
+@dataclass(frozen=True)
+class Named:
+    """Which trace."""
+
+    trace: Annotated[str, Option(metavar="NAME|FILE", autocompletion=complete.traces, rich_help_panel=TRAFFIC, help=(
+        "A bundled trace (see `batchsim list traces`) or a file."))] = str(Scenario.trace)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read."""
+
+    trace_format: Annotated[str | None, Option(metavar="FORMAT", rich_help_panel=TRAFFIC, help=(
+        "Format of the file; found from its content if not given."))] = None
+    columns: Annotated[list[str] | None, Option(metavar="ROLE=NAME", rich_help_panel=TRAFFIC, help=(
+        "Columns that are not named as usual: arrival=A,prompt=P,output=O; also max_tokens=, tenant=."))] = None
+    unit: Annotated[str | None, Option(metavar="s|ms|us|ns", rich_help_panel=TRAFFIC, help=(
+        "Unit of arrivals that are plain numbers."))] = None
+    lenient: Annotated[bool, Option("--lenient", metavar="", rich_help_panel=TRAFFIC, help=(
+        "Skip and count bad rows instead of refusing the file."))] = False
+
+    @property
+    def special(self) -> bool:
+        """Whether anything was said of it."""
+        return bool(self.trace_format or self.columns or self.unit or self.lenient)
+
+    def load(self, name: str, common: Common) -> Trace:
+        """The trace of that name, or in that file, as it stands there."""
+        columns = values.pairs("--columns", self.columns, split=True, empty=True) or None
+        return traces.load(name, format=self.trace_format, columns=columns, unit=self.unit,
+                           lenient=self.lenient, seed=common.seed_number)
+
+
+@dataclass(frozen=True)
+class Simulated(Reading, Named):
+    """The fields of Scenario as flags, but policy and load, which the commands ask for in their own ways."""
+
+    num_prompts: Annotated[str | None, Option(metavar="N", rich_help_panel=TRAFFIC, help=(
+        "Only the first N requests; the whole trace if not given."))] = None
+    rate_scale: Annotated[str, Option(metavar="X", rich_help_panel=TRAFFIC, help=(
+        "Run the trace's own times X times as fast."))] = _default("rate_scale")
+    request_rate: Annotated[str | None, Option(metavar="R|inf", rich_help_panel=TRAFFIC, help=(
+        "New arrivals at R requests a second instead of the trace's own times; inf: all at 0."))] = None
+    burstiness: Annotated[str, Option(metavar="X|inf", rich_help_panel=TRAFFIC, help=(
+        "Of those arrivals: 1 is Poisson, below is burstier, inf has constant gaps."))] = _default("burstiness")
+    max_concurrency: Annotated[str | None, Option(metavar="N|inf", rich_help_panel=TRAFFIC, help=(
+        "Most requests outstanding at the client."))] = None
+    max_tokens: Annotated[str | None, Option(metavar="exact|N|xF|model", rich_help_panel=TRAFFIC, help=(
+        "Output length that requests declare. Not given: the trace's own column, else its p99 output rounded up to "
+        "a power of two. Only N cuts longer outputs."))] = None
+    max_model_len: Annotated[str | None, Option(metavar="N|inf", rich_help_panel=ENGINE, help=(
+        "Longest prompt plus output in tokens; the model's if not given."))] = None
+    model: Annotated[str, Option(metavar="NAME|FILE", autocompletion=complete.models, rich_help_panel=ENGINE, help=(
+        "A model, or a YAML file with a shape of your own."))] = str(Scenario.model)
+    gpu: Annotated[str, Option(metavar="NAME", autocompletion=complete.gpus, rich_help_panel=ENGINE, help=(
+        "A GPU."))] = Scenario.gpu
+    tensor_parallel_size: Annotated[str, Option(metavar="N", rich_help_panel=ENGINE, help=(
+        "GPUs that share the model."))] = _default("tensor_parallel_size")
+    dtype: Annotated[str, Option(metavar="bf16|fp8", rich_help_panel=ENGINE, help="Weights.")] = Scenario.dtype
+    kv_dtype: Annotated[str, Option(metavar="bf16|fp8", rich_help_panel=ENGINE, help="KV cache.")] = Scenario.kv_dtype
+    gpu_memory_utilization: Annotated[str, Option(metavar="X", rich_help_panel=ENGINE, help=(
+        "Share of the GPU memory that the engine takes."))] = _default("gpu_memory_utilization")
+    kv_capacity_tokens: Annotated[str | None, Option(metavar="N|inf", rich_help_panel=ENGINE, help=(
+        "Size of the KV cache in tokens; what the GPU leaves if not given."))] = None
+    cost_model: Annotated[str, Option(metavar="NAME|FILE", autocompletion=complete.cost_models, rich_help_panel=ENGINE,
+                                      help="What a step costs (see `batchsim list cost-models`).")] = (
+        str(Scenario.cost_model))
+    settings: Annotated[list[str] | None, Option("--set", metavar="KNOB=VALUE", rich_help_panel=ENGINE, help=(
+        "Set a knob of the policy, such as max_num_seqs=32, or POLICY.KNOB=VALUE for one of several; repeatable. "
+        "`batchsim list policies --verbose` shows them."))] = None
+    goodput: Annotated[list[str] | None, Option(metavar="METRIC:MS", rich_help_panel=MEASURES, help=(
+        "Service objectives in milliseconds, such as ttft:500,tpot:50; repeatable."))] = None
+
+    def scenario(self, common: Common) -> dict[str, Any]:
+        """The fields of Scenario. A trace that is read in a special way is read here; else its name is handed on."""
+        return {
+            "trace": self.load(self.trace, common) if self.special else self.trace,
+            "num_prompts": values.limit("--num-prompts", self.num_prompts),
+            "rate_scale": values.number("--rate-scale", self.rate_scale),
+            "request_rate": values.number("--request-rate", self.request_rate),
+            "burstiness": values.number("--burstiness", self.burstiness),
+            "max_concurrency": values.limit("--max-concurrency", self.max_concurrency),
+            "max_tokens": self.max_tokens,
+            "max_model_len": values.limit("--max-model-len", self.max_model_len, UNLIMITED),
+            "model": self.model,
+            "gpu": self.gpu,
+            "dtype": self.dtype,
+            "kv_dtype": self.kv_dtype,
+            "tensor_parallel_size": values.count("--tensor-parallel-size", self.tensor_parallel_size),
+            "cost_model": self.cost_model,
+            "gpu_memory_utilization": values.number("--gpu-memory-utilization", self.gpu_memory_utilization),
+            "kv_capacity_tokens": values.limit("--kv-capacity-tokens", self.kv_capacity_tokens, inf),
+            "goodput": values.goodput(self.goodput),
+            "seed": common.seed_number,
+        }
+
+    @property
+    def knobs(self) -> dict[str, Any]:
+        """What --set says: values by "knob" or "policy.knob"."""
+        return values.settings(self.settings)
+
+
+@dataclass(frozen=True)
+class Written:
+    """Flags of the commands that write."""
+
+    result_dir: Annotated[str | None, Option("--result-dir", "-o", metavar="DIR", rich_help_panel=FILES, help=(
+        "Where the files go, batchsim-out if not given. Replaces only what an earlier run wrote there."))] = None
+    force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")] = False
+    save_detailed: Annotated[bool, Option("--save-detailed", metavar="", rich_help_panel=FILES, help=(
+        "Also write every request."))] = False
+    label: Annotated[str | None, Option(metavar="TEXT", rich_help_panel=FILES, help=(
+        "A label for the results."))] = None
+    metadata: Annotated[list[str] | None, Option(metavar="KEY=VALUE", rich_help_panel=FILES, help=(
+        "A note for the results; repeatable."))] = None
+    percentile_metrics: Annotated[str | None, Option(metavar="ttft,tpot,itl,e2el", rich_help_panel=MEASURES, help=(
+        "Latencies to give; all of them if not given."))] = None
+    metric_percentiles: Annotated[str, Option(metavar="50,90,99", rich_help_panel=MEASURES, help=(
+        "Percentiles to give of each."))] = "99"
+
+    @property
+    def directory(self) -> str:
+        """Where the files go."""
+        return self.result_dir or RESULT_DIR
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What `Result.to_json` is asked for."""
+        metrics = self.percentile_metrics
+        names = LATENCIES if metrics is None else values.words("--percentile-metrics", metrics)
+        return {"label": self.label, "metadata": values.pairs("--metadata", self.metadata),
+                "percentiles": values.percentiles("--metric-percentiles", self.metric_percentiles),
+                "metrics": tuple(choose("latency metric", name, LATENCIES) for name in names)}

@@ -1,0 +1,105 @@
+"""A result directory: it replaces only what an earlier run wrote there, and holds no half-written file.
+
+`manifest.json` lists each file with its checksum; a file that no longer has it is somebody's work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from simulator.cli.console import as_json
+from simulator.errors import InputError
+from simulator.result import Result
+from simulator.version import __version__
+
+MANIFEST = "manifest.json"
+WRITER = "batchsim"
+
+
+class ResultDirectory:
+    """Where a command writes.
+
+    Args:
+        path: The directory; made when the first file is written.
+        force: Replace files that no earlier run wrote.
+    """
+
+    def __init__(self, path: str | Path, *, force: bool = False) -> None:
+        self.path, self._force = Path(path), force
+
+    def check(self, names: Iterable[str]) -> None:
+        """Refuse, before any work is done, what `write` would refuse."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"{self.path} is a file, not a directory: give another --result-dir")
+        known = self._manifest()
+        for name in names:
+            self._check_one(name, known)
+
+    def write(self, files: Mapping[str, bytes]) -> None:
+        """Write all files and the manifest; each appears whole or not at all."""
+        self.check(files)
+        self.path.mkdir(parents=True, exist_ok=True)
+        listed = self._manifest() | {name: _checksum(content) for name, content in files.items()}
+        manifest = {"written_by": WRITER, "version": __version__, "sha256": dict(sorted(listed.items()))}
+        _replace_all(self.path, {**files, MANIFEST: as_json(manifest).encode()})
+
+    def _check_one(self, name: str, known: Mapping[str, str]) -> None:
+        path = self.path / name
+        if name != Path(name).name or name in ("", MANIFEST):
+            raise InputError(f"'{name}' is no name for a result file: give a plain name such as run.json")
+        if path.is_dir():
+            raise InputError(f"{path} is a directory: remove it, or give another --result-dir")
+        if path.exists() and not self._force and known.get(name) != _checksum(path.read_bytes()):
+            raise InputError(f"{path} was not written by an earlier run, or was changed since: give --force to "
+                             "replace it, or another --result-dir")
+
+    def _manifest(self) -> dict[str, str]:
+        """Checksums by file name of what earlier runs wrote here."""
+        path = self.path / MANIFEST
+        if not path.exists():
+            return {}
+        try:
+            found: dict[str, Any] = json.loads(path.read_bytes())
+            if found["written_by"] == WRITER:
+                return {str(name): str(checksum) for name, checksum in found["sha256"].items()}
+        except (ValueError, TypeError, KeyError, AttributeError):
+            pass
+        if self._force:
+            return {}
+        raise InputError(f"{path} was not written by batchsim: give --force to replace it, or another --result-dir")
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _replace_all(directory: Path, files: Mapping[str, bytes]) -> None:
+    """Write everything beside its place first, then move all of it; a failure leaves the old files."""
+    staged = {directory / f".{name}.{os.getpid()}.part": directory / name for name in files}
+    try:
+        for part, (_, content) in zip(staged, files.items(), strict=True):
+            part.write_bytes(content)
+        for part, place in staged.items():
+            part.replace(place)
+    finally:
+        for part in staged:
+            part.unlink(missing_ok=True)
+
+
+def run_name(policy: str, load: str) -> str:
+    """The file of a run: the policy's name as far as a file can bear it, and the load."""
+    return f"{re.sub(r'[^A-Za-z0-9_.]+', '-', policy).strip('.-') or 'policy'}-{load}.json"
+
+
+def run_files(result: Result, name: str, *, detailed: bool, asked: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of a run: its JSON, and with `detailed` also a table of its requests."""
+    files = {name: result.to_json(detailed, **asked).encode()}
+    if detailed:
+        files[str(Path(name).with_suffix(".requests.csv"))] = result.requests.to_csv(lineterminator="\n").encode()
+    return files

@@ -1,0 +1,53 @@
+"""`batchsim run`: one policy, one load. In a notebook: `sim.simulate(trace, policy, load=...).summary()`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typer import Option
+
+from simulator.cli import complete
+from simulator.cli.console import answers
+from simulator.cli.flags import with_flags
+from simulator.cli.lines import note
+from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Simulated, Written
+from simulator.cli.output import ResultDirectory, run_files, run_name
+from simulator.cli.progress import Bar
+from simulator.cli.summary import print_summary, remarks
+from simulator.policies.making import make_policies
+from simulator.scenario import Scenario
+from simulator.simulate import run as simulate
+
+
+@with_flags
+def run(simulated: Simulated, written: Written, common: Common,
+        policy: Annotated[str, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
+                                      rich_help_panel=ENGINE, help="A policy, or a class of your own.")] = "vllm",
+        load: Annotated[str, Option(metavar="trace|saturated", autocompletion=complete.loads, rich_help_panel=TRAFFIC,
+                                    help="The trace's own times, or all requests at 0.")] = "trace",
+        save_result: Annotated[bool, Option("--save-result", metavar="", rich_help_panel=FILES, help=(
+            "Write the result as JSON; -o says so too."))] = False,
+        result_filename: Annotated[str | None, Option(metavar="NAME", rich_help_panel=FILES, help=(
+            "Name of that file; POLICY-LOAD.json if not given."))] = None) -> None:
+    """Simulate one policy under one load, and measure it."""
+    chosen = make_policies([policy], simulated.knobs)[0]
+    scenario = Scenario(policy=chosen, load=load, **simulated.scenario(common))    # type: ignore[arg-type]
+    asked = written.asked
+    saves = bool(save_result or written.result_dir or result_filename or written.save_detailed)
+    directory = ResultDirectory(written.directory, force=written.force)
+    name = result_filename or run_name(chosen.name, load)
+    if saves:
+        directory.check([name])
+    with Bar(f"{chosen.name}, {load}", quiet=common.quiet) as bar:
+        result = simulate(scenario, progress=bar.one)
+    document = result.to_json(**asked)
+    if saves:
+        directory.write(run_files(result, name, detailed=written.save_detailed, asked=asked))
+    if common.json:
+        print(document, end="")
+        return
+    print_summary(answers(), result, asked["percentiles"], asked["metrics"])
+    for line in remarks(result):
+        answers().print(line, markup=False)
+    if saves and not common.quiet:
+        note(f"written to {directory.path / name}")

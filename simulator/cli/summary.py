@@ -1,0 +1,81 @@
+"""One run in two tables and a few lines. The numbers are `Result.summary()`, the words METRICS; nothing is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from simulator.metrics import METRICS, json_keys
+from simulator.result import Result
+
+
+def print_summary(console: Console, result: Result, percentiles: Sequence[float], metrics: Sequence[str]) -> None:
+    """What was served, and how it felt."""
+    summary = result.summary(percentiles, metrics)
+    title = f"{summary['policy']} on {summary['trace']}, {summary['load']}: {summary['model_id']} on {_gpus(summary)}"
+    console.print(title, style="bold", markup=False)
+    console.print(_numbers(summary))
+    console.print(_latencies(summary, tuple(percentiles), metrics))
+
+
+def remarks(result: Result) -> list[str]:
+    """What a reader of the numbers must know: who was left out, cut or counted otherwise."""
+    summary, report = result.summary(metrics=()), result.setup.trace.report
+    told = [
+        (len(report.rejected), "rows left out of the trace"),
+        (report.out_of_order, "rows of the trace sorted by arrival"),
+        (summary["cut"], "outputs cut by --max-tokens"),
+        (summary["clipped"], "outputs cut by the engine's max_model_len"),
+        (summary["longer_than_declared"], "outputs longer than the default declares; they declare their own"),
+        (summary["out_of_range_steps"], "steps outside the measured range of the cost model"),
+    ]
+    lines = [f"{count:,} {what}" for count, what in told if count]
+    if summary["rejected"]:
+        largest = summary["largest_rejected_tokens"]
+        lines.insert(0, f"rejected: {summary['rejected_reasons']}; the largest has {largest:,} tokens")
+    return lines
+
+
+def _gpus(summary: dict[str, Any]) -> str:
+    size = summary["tensor_parallel_size"]
+    return f"{size} x {summary['gpu']}" if size > 1 else str(summary["gpu"])
+
+
+def _numbers(summary: dict[str, Any]) -> Table:
+    """The metrics with one value, in the order of METRICS; unmeasured ones are left out."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    for name, metric in METRICS.items():
+        if not metric.spread and summary.get(name) is not None:
+            unit = "" if metric.unit == "share" else metric.unit
+            table.add_row(metric.label, shown(summary[name], metric.unit), unit)
+    table.add_row("slots", shown(summary["slots"]), str(summary["slots_counted"]))
+    return table
+
+
+def _latencies(summary: dict[str, Any], percentiles: tuple[float, ...], metrics: Sequence[str]) -> Table:
+    """The metrics with many values, in milliseconds."""
+    table = Table("milliseconds", box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("mean", "median", "std", *(f"p{percent:g}" for percent in percentiles)):
+        table.add_column(column, justify="right", no_wrap=True)
+    for name in metrics:
+        keys = json_keys(name, percentiles)
+        table.add_row(METRICS[name].label, *(shown(summary[key]) for key in keys))
+    return table
+
+
+def shown(value: Any, unit: str = "") -> str:
+    """A number as a reader wants it; "-" where nothing was measured."""
+    if value is None:
+        return "-"
+    if unit == "share":
+        return f"{value:.1%}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:,.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

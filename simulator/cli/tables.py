@@ -1,0 +1,41 @@
+"""A comparison in tables and prose. The numbers and the words come from the study; nothing is computed here."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from simulator.studies.compare import Comparison
+from simulator.studies.sections import facts
+from simulator.tables import Table
+
+
+def print_comparison(console: Console, found: Comparison) -> None:
+    """Everything that a comparison found, section by section."""
+    for fact in facts(found):
+        console.print(Text(fact, style="dim"))
+    for table in found.tables():
+        print_table(console, table)
+    console.print()
+    slots = next(iter(found.equal_slots.values())).policy.slots
+    title = f"What happened at the end of one short sequence (saturated, {slots} slots each, no other bound)"
+    console.print(Text(title, style="bold"))
+    for label, story in found.story().items():
+        console.print(Padding(Text.assemble((f"{label}: ", "bold"), story), (0, 0, 0, 2), expand=False))
+
+
+def print_table(console: Console, table: Table) -> None:
+    """One table under its title."""
+    console.print()
+    console.print(Text(table.title, style="bold"))
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for at, name in enumerate(table.header):
+        grid.add_column(Text(name), justify="left" if at == 0 else "right")
+    for row in table.rows:
+        grid.add_row(*map(Text, row))
+    console.print(Padding(grid, (0, 0, 0, 2), expand=False))
+    if table.note:
+        console.print(Padding(Text(table.note, style="dim"), (0, 0, 0, 2), expand=False))

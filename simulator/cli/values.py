@@ -1,0 +1,110 @@
+"""What is written behind a flag, to a value: numbers with inf, key=value, lists. Every refusal is one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf, isnan
+from typing import Any
+
+from simulator.errors import InputError
+
+SHOWN = 60
+
+
+def number(flag: str, text: str | None) -> float | None:
+    """A number, inf included; None stays None."""
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if isnan(value):
+        raise InputError(f"{flag} must be a number, not {shown(text)}")
+    return value
+
+
+def count(flag: str, text: str | None) -> int | None:
+    """A whole number; None stays None."""
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"{flag} must be a whole number, not {shown(text)}") from None
+
+
+def limit(flag: str, text: str | None, unlimited: float | None = None) -> float | None:
+    """A whole number, or `unlimited` where inf says that there is no bound."""
+    return unlimited if text is not None and _is_inf(text) else count(flag, text)
+
+
+def scalar(text: str) -> Any:
+    """A knob's value as it is meant: true and false, a whole number, a number (inf included), else the word."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def pairs(flag: str, texts: Iterable[str] | None, mark: str = "=", *, split: bool = False,
+          empty: bool = False) -> dict[str, str]:
+    """KEY=VALUE, given any number of times.
+
+    With `split` also several in one, between commas; with `empty` a value may be left out.
+    """
+    found: dict[str, str] = {}
+    for text in texts or ():
+        for part in text.split(",") if split else [text]:
+            key, middle, value = (piece.strip() for piece in part.partition(mark))
+            if not (key and middle and (value or empty)):
+                raise InputError(f"{flag} takes NAME{mark}VALUE, not {shown(part)}")
+            if key in found:
+                raise InputError(f"{flag} says {shown(key)} twice")
+            found[key] = value
+    return found
+
+
+def settings(texts: Iterable[str] | None) -> dict[str, Any]:
+    """Knobs from --set."""
+    return {key: scalar(value) for key, value in pairs("--set", texts).items()}
+
+
+def goodput(texts: Iterable[str] | None) -> dict[str, float]:
+    """Service objectives in milliseconds from --goodput."""
+    found = pairs("--goodput", texts, ":", split=True)
+    return {metric: number(f"--goodput {metric}", value) or 0.0 for metric, value in found.items()}
+
+
+def percentiles(flag: str, text: str) -> tuple[float, ...]:
+    """Numbers from 0 to 100 between commas."""
+    found = tuple(number(flag, word) or 0.0 for word in words(flag, text))
+    for percent in found:
+        if not 0 <= percent <= 100:
+            raise InputError(f"{flag} lie between 0 and 100, not at {percent:g}")
+    return found
+
+
+def words(flag: str, text: str) -> tuple[str, ...]:
+    """Words between commas."""
+    found = tuple(word.strip() for word in text.split(","))
+    if not all(found):
+        raise InputError(f"{flag} takes words between commas, not {shown(text)}")
+    return found
+
+
+def shown(text: str) -> str:
+    """What was written, quoted and on one line, cut if long."""
+    quoted = repr(text)
+    return quoted if len(quoted) <= SHOWN else f"{quoted[:SHOWN]}..."
+
+
+def _is_inf(text: str) -> bool:
+    try:
+        return float(text) == inf
+    except ValueError:
+        return False

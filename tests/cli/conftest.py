@@ -1,0 +1,39 @@
+"""The command line in this process: a call gives its status, its answer and its complaint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from simulator.cli.main import main
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def batchsim(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Call `batchsim` with these arguments from an empty directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        status = main(arguments)
+        return status, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def refused(batchsim: Call) -> Callable[..., str]:
+    """Call it with what it must refuse: status 2, nothing on stdout, one line on stderr, which is returned."""
+
+    def call(*arguments: str) -> str:
+        status, out, err = batchsim(*arguments)
+        assert (status, out) == (2, "")
+        assert err.startswith("batchsim: ")
+        assert err.endswith("\n")
+        assert err.count("\n") == 1
+        return err.removeprefix("batchsim: ").rstrip("\n")
+
+    return call

@@ -1,0 +1,130 @@
+"""Commands that answer: what they print, and that one JSON document is all there is if it is asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import simulator
+from cost_models import GPUS, MODELS
+from simulator.policies import POLICIES
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+def answer(batchsim: Call, *arguments: str) -> str:
+    status, out, err = batchsim(*arguments)
+    assert (status, err) == (0, "")
+    return out
+
+
+def test_version(batchsim: Call) -> None:
+    assert answer(batchsim, "--version") == f"batchsim {simulator.__version__}\n"
+
+
+@pytest.mark.parametrize("line", ["", "--help", "-h", "run --help", "compare --help", "list -h", "trace describe -h"])
+def test_help(line: str, batchsim: Call) -> None:
+    assert " Usage: batchsim " in answer(batchsim, *line.split())
+
+
+def test_help_names_every_group_of_flags(batchsim: Call) -> None:
+    text = answer(batchsim, "run", "--help")
+    titles = ("Traffic", "Model, GPU and engine", "Measures", "Files", "Common")
+    assert [title for title in titles if title not in text] == []
+
+
+@pytest.mark.parametrize("kind", ["policies", "models", "gpus", "traces", "cost-models"])
+def test_a_list_names_the_same_in_all_its_forms(kind: str, batchsim: Call) -> None:
+    rows = json.loads(answer(batchsim, "list", kind, "--json"))
+    names = [row["name"] for row in rows]
+    brief, verbose = answer(batchsim, "list", kind), answer(batchsim, "list", kind, "--verbose")
+    assert names
+    assert [name for name in names if name not in brief or name not in verbose] == []
+    assert json.loads(answer(batchsim, "list", "--json"))[kind] == names
+
+
+def test_lists_come_from_the_libraries(batchsim: Call) -> None:
+    names = json.loads(answer(batchsim, "list", "--json"))
+    assert names["policies"] == list(POLICIES)
+    assert names["models"] == list(MODELS)
+    assert names["gpus"] == list(GPUS)
+    assert "azure-conv-2023" in answer(batchsim, "list")
+
+
+def test_every_knob_is_explained(batchsim: Call) -> None:
+    policies = json.loads(answer(batchsim, "list", "policies", "--json"))
+    unexplained = [(policy["name"], knob["name"]) for policy in policies for knob in policy["knobs"]
+                   if not knob["meaning"]]
+    assert unexplained == []
+    assert "block_size = 16" in answer(batchsim, "list", "policies", "--verbose")
+
+
+def test_describe_a_file(batchsim: Call, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("t,p,o\n1,10,5\n0,20,7\nx,1,1\n3,30,9\n")
+    flags = ("mine.csv", "--columns", "arrival=t,prompt=p", "--columns", "output=o", "--unit", "s", "--lenient")
+    facts = json.loads(answer(batchsim, "trace", "describe", *flags, "--json"))
+    assert (facts["rows"], facts["rejects"], facts["out_of_order"], facts["span_s"]) == (3, 1, 1, 3.0)
+    assert facts["prompt"]["p50"] == 20.0
+    assert "left out: line 4, column t: 'x' " in answer(batchsim, "trace", "describe", *flags)
+
+
+def test_describe_a_bundled_trace(batchsim: Call) -> None:
+    one, other = (json.loads(answer(batchsim, "trace", "describe", "azure-code-2023", "--seed", seed, "--json"))
+                  for seed in ("0", "1"))
+    assert one["rows"] == other["rows"] == 8819
+    assert one["digest"] != other["digest"]
+
+
+def test_run_prints_tables(batchsim: Call, tmp_path: Path) -> None:
+    out = answer(batchsim, "run", "--num-prompts", "50", "--policy", "static", "--load", "saturated")
+    assert "static on azure-conv-2023, saturated: llama-3.1-8b on h100-80" in out
+    assert "E2EL" in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_run_gives_what_the_library_gives(batchsim: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    out = answer(batchsim, "run", "--json", "--num-prompts", "50", "--set", "max_num_seqs=8", "--gpu", "h200",
+                 "--goodput", "ttft:500", "--metric-percentiles", "50,99.9", "--label", "here", "--metadata", "who=me")
+    result = simulator.simulate("azure-conv-2023", "vllm", knobs={"max_num_seqs": 8}, num_prompts=50, gpu="h200",
+                                goodput={"ttft": 500.0})
+    assert json.loads(out) == json.loads(result.to_json(percentiles=(50, 99.9), label="here", metadata={"who": "me"}))
+
+
+def test_inf_is_taken_as_a_bound(batchsim: Call) -> None:
+    out = answer(batchsim, "run", "--json", "--num-prompts", "50", "--request-rate", "inf", "--kv-capacity-tokens",
+                 "inf", "--set", "max_num_seqs=inf", "--set", "vllm.max_num_batched_tokens=inf", "--max-concurrency",
+                 "inf")
+    record = json.loads(out)
+    assert record["request_rate"] == record["kv_capacity_tokens"] == "inf"
+    assert record["policy_args"].startswith("max_num_seqs=inf,max_num_batched_tokens=inf,block_size=16,")
+
+
+def test_what_was_left_out_is_said(batchsim: Call, tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text('{"timestamp": 0, "input_length": 10, "output_length": 5}\n'
+                                         '{"timestamp": 1, "input_length": 9000, "output_length": 5}\n')
+    out = answer(batchsim, "run", "--trace", "mine.jsonl", "--unit", "ms", "--max-model-len", "100")
+    assert "rejected: longer than max_model_len: 1; the largest has 9,005 tokens" in out
+
+
+def test_compare_gives_runs_and_ratios(batchsim: Call, tmp_path: Path) -> None:
+    status, out, err = batchsim("compare", "--num-prompts", "40", "--json", "--quiet", "-o", "there")
+    found = json.loads(out)
+    assert (status, err) == (0, "")
+    assert [(run["policy"], run["load"]) for run in found["runs"]] == [
+        ("static", "saturated"), ("vllm", "saturated"), ("static", "trace"), ("vllm", "trace")]
+    assert set(found["speedup"]) == {"scheduling", "paged", "deployed"}
+    assert sorted(path.name for path in (tmp_path / "there").iterdir()) == [
+        "batch.svg", "manifest.json", "static-saturated.json", "static-trace.json", "timeline.svg",
+        "vllm-saturated.json", "vllm-trace.json"]
+
+
+def test_compare_prints_tables_and_says_where_the_files_are(batchsim: Call) -> None:
+    status, out, err = batchsim("compare", "--num-prompts", "40", "--set", "static.max_batch_size=4")
+    assert status == 0
+    assert "static" in out
+    assert "vllm" in out
+    assert err == "written to batchsim-out/: a JSON a run, timeline.svg and batch.svg\n"

@@ -1,0 +1,123 @@
+"""A result directory: earlier runs' files are replaced, anybody else's are not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from simulator.cli.output import ResultDirectory, run_name
+from simulator.errors import InputError
+
+Call = Callable[..., tuple[int, str, str]]
+RUN = ("run", "--num-prompts", "20", "--quiet", "--json", "-o", "out")
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_a_run_writes_what_it_prints_and_a_manifest(batchsim: Call, tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    status, out, _ = batchsim(*RUN)
+    content = (tmp_path / "out" / "vllm-trace.json").read_bytes()
+    assert status == 0
+    assert content.decode() == out
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["sha256"] == {"vllm-trace.json": hashlib.sha256(content).hexdigest()}
+
+
+def test_detail_is_a_table_and_arrays(batchsim: Call, tmp_path: Path) -> None:
+    batchsim(*RUN, "--save-detailed", "--result-filename", "mine.json")
+    assert names(tmp_path / "out") == ["manifest.json", "mine.json", "mine.requests.csv"]
+    assert len((tmp_path / "out" / "mine.requests.csv").read_text().splitlines()) == 21
+    assert len(json.loads((tmp_path / "out" / "mine.json").read_text())["ttfts"]) == 20
+
+
+def test_save_result_writes_to_the_usual_place(batchsim: Call, tmp_path: Path) -> None:
+    status, _, err = batchsim("run", "--num-prompts", "20", "--save-result")
+    assert (status, err) == (0, "written to batchsim-out/vllm-trace.json\n")
+    assert (tmp_path / "batchsim-out" / "vllm-trace.json").exists()
+
+
+def test_a_second_run_replaces_the_first_and_keeps_others(batchsim: Call, tmp_path: Path) -> None:
+    statuses = [batchsim(*RUN, *more)[0] for more in ((), ("--load", "saturated"), ())]
+    assert statuses == [0, 0, 0]
+    assert names(tmp_path / "out") == ["manifest.json", "vllm-saturated.json", "vllm-trace.json"]
+
+
+def test_a_foreign_file_stays_without_force(batchsim: Call, refused: Callable[..., str], tmp_path: Path) -> None:
+    foreign = tmp_path / "out" / "vllm-trace.json"
+    foreign.parent.mkdir()
+    foreign.write_text("mine")
+    assert refused(*RUN) == ("out/vllm-trace.json was not written by an earlier run, or was changed since: "
+                             "give --force to replace it, or another --result-dir")
+    assert names(foreign.parent) == ["vllm-trace.json"]
+    assert batchsim(*RUN, "--force")[0] == 0
+    assert foreign.read_text() != "mine"
+
+
+def test_a_file_changed_since_stays(refused: Callable[..., str], tmp_path: Path) -> None:
+    directory = ResultDirectory(tmp_path / "out")
+    directory.write({"vllm-trace.json": b"first"})
+    (tmp_path / "out" / "vllm-trace.json").write_text("changed by hand")
+    assert refused(*RUN).startswith("out/vllm-trace.json was not written by an earlier run, or was changed since")
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"written_by": "another tool", "sha256": {}}', "\x00"])
+def test_a_foreign_manifest_stays(content: str, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(InputError, match=r"manifest.json was not written by batchsim"):
+        ResultDirectory(tmp_path).write({"a.json": b"new"})
+    assert names(tmp_path) == ["manifest.json"]
+    ResultDirectory(tmp_path, force=True).write({"a.json": b"new"})
+    assert names(tmp_path) == ["a.json", "manifest.json"]
+
+
+def test_one_refusal_leaves_all_files_alone(tmp_path: Path) -> None:
+    directory = ResultDirectory(tmp_path)
+    directory.write({"a.json": b"old"})
+    (tmp_path / "b.json").write_bytes(b"foreign")
+    with pytest.raises(InputError, match=r"b.json was not written"):
+        directory.write({"a.json": b"new", "b.json": b"new"})
+    assert (tmp_path / "a.json").read_bytes() == b"old"
+
+
+def test_a_failed_write_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = ResultDirectory(tmp_path)
+    directory.write({"a.json": b"old"})
+    write = Path.write_bytes
+
+    def full(path: Path, content: bytes) -> int:
+        if "b.json" in path.name:
+            raise OSError(28, "No space left on device", str(path))
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        directory.write({"a.json": b"new", "b.json": b"new"})
+    assert names(tmp_path) == ["a.json", "manifest.json"]
+    assert (tmp_path / "a.json").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("name", ["", "manifest.json", "../a.json", "a/b.json", "/a.json"])
+def test_names_stay_in_the_directory(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no name for a result file"):
+        ResultDirectory(tmp_path / "out").write({name: b""})
+
+
+def test_a_directory_in_the_place_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.json").mkdir()
+    with pytest.raises(InputError, match=r"a.json is a directory"):
+        ResultDirectory(tmp_path, force=True).write({"a.json": b""})
+
+
+@pytest.mark.parametrize(("policy", "name"), [
+    ("vllm", "vllm-trace.json"), ("dir/my_file.py:Mine", "dir-my_file.py-Mine-trace.json"),
+    ("../..", "policy-trace.json")])
+def test_a_policy_of_any_name_has_a_file(policy: str, name: str) -> None:
+    assert run_name(policy, "trace") == name

@@ -1,0 +1,66 @@
+"""The command as a process: closed pipes, odd terminals, the shell's questions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BATCHSIM = f"{sys.executable} -m simulator.cli"
+
+
+def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash in a bare environment; `batchsim` is the command."""
+    script = f'batchsim() {{ {BATCHSIM} "$@"; }}; {line}'
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False,
+                          env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **environment})
+
+
+@pytest.mark.parametrize("command", ["list traces --json", "list cost-models --verbose", "--help"])
+def test_a_closed_pipe_is_no_error(command: str) -> None:
+    run = shell(f"batchsim {command} | true; echo ${{PIPESTATUS[0]}}")
+    assert (run.stdout, run.stderr) == ("141\n", "")
+
+
+def test_a_closed_stdout_is_no_error() -> None:
+    run = shell("batchsim list gpus --json >&-")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+def test_a_full_disk_is_one_line() -> None:
+    run = shell("batchsim list gpus >/dev/full")
+    assert (run.returncode, run.stderr) == (2, "batchsim: No space left on device\n")
+
+
+def test_no_terminal_no_home_no_unicode() -> None:
+    bare = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "NO_COLOR": "1",
+            "HOME": "/nonexistent", "COLUMNS": "20"}
+    table = shell("batchsim list gpus", **bare)
+    assert (table.returncode, table.stderr) == (0, "")
+    assert table.stdout.isascii()
+    complaint = shell("batchsim run --policy $'sch\\u00f6n' --num-prompts 5", **bare)
+    assert complaint.returncode == 2
+    assert complaint.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("typed", "offered"), [
+    ("batchsim run --policy v", ["vllm"]),
+    ("batchsim compare --policies static,v", ["static,vllm"]),
+    ("batchsim run --gpu h", ["h100-80", "h200"]),
+    ("batchsim trace describe azure-co", ["azure-code-2023", "azure-conv-2023"]),
+    ("batchsim list g", ["gpus"]),
+    ("batchsim run --quiet --tra", ["--trace", "--trace-format"]),
+])
+def test_the_shell_completes(typed: str, offered: list[str]) -> None:
+    words = typed.split()
+    run = shell("batchsim", _BATCHSIM_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(len(words) - 1))
+    assert (run.stdout.split(), run.stderr) == (offered, "")
+
+
+def test_a_completion_script_for_the_shell() -> None:
+    run = shell("batchsim --show-completion")
+    assert run.returncode == 0
+    assert "_BATCHSIM_COMPLETE=complete_bash" in run.stdout

@@ -1,0 +1,141 @@
+"""Whatever is wrong with a command line is one line that tells the next move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from simulator.cli import run as run_module
+from simulator.cli.main import main
+
+Refused = Callable[..., str]
+
+WORDS = [
+    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, trace)"),
+    ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe)"),
+    ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
+    ("run --zzz", "unknown option '--zzz': see `batchsim run --help`"),
+    ("--zzz", "unknown option '--zzz': see `batchsim --help`"),
+    ("run x", "got unexpected extra argument(s) (x): see `batchsim run --help`"),
+    ("trace describe", "missing argument 'NAME|FILE': see `batchsim trace describe --help`"),
+    ("list polcies", "unknown list 'polcies': did you mean 'policies'? "
+                     "(known: policies, models, gpus, traces, cost-models)"),
+    ("run --policy vlm", "unknown policy 'vlm': did you mean 'vllm'? (known: static, vllm)"),
+    ("compare --policies static,vlm", "unknown policy 'vlm': did you mean 'vllm'? (known: static, vllm)"),
+    ("compare --policies static", "compare needs at least two policies, such as static,vllm"),
+    ("compare --policies static,,vllm", "--policies takes words between commas, not 'static,,vllm'"),
+    ("run --load full", "--load must be saturated or trace, not 'full'"),
+    ("run --seed x", "--seed must be a whole number, not 'x'"),
+    ("run --seed=-1", "a seed must be a whole number of 0 or more, not -1"),
+    ("run --num-prompts 0", "--num-prompts must be a whole number of at least 1, not 0"),
+    ("run --num-prompts 1.5", "--num-prompts must be a whole number, not '1.5'"),
+    ("run --rate-scale nan", "--rate-scale must be a number, not 'nan'"),
+    ("run --burstiness 0", "--burstiness must be above 0, not 0.0"),
+    ("run --kv-capacity-tokens much", "--kv-capacity-tokens must be a whole number, not 'much'"),
+    ("run --gpu-memory-utilization 2", "--gpu-memory-utilization must be above 0 and at most 1, not 2.0"),
+    ("run --goodput ttft", "--goodput takes NAME:VALUE, not 'ttft'"),
+    ("run --goodput ttft:soon", "--goodput ttft must be a number, not 'soon'"),
+    ("run --goodput tft:1", "unknown goodput objective 'tft' (known: ttft, tpot, e2el)"),
+    ("run --set max_num_seqs", "--set takes NAME=VALUE, not 'max_num_seqs'"),
+    ("run --set max_num_seqs=1 --set max_num_seqs=2", "--set says 'max_num_seqs' twice"),
+    ("run --set max_num_seqs=many", "vllm: max_num_seqs must be a whole number of at least 1, not 'many'"),
+    ("run --set static.padded=true", "unknown policy in a setting 'static' (known: vllm)"),
+    ("run --metadata note", "--metadata takes NAME=VALUE, not 'note'"),
+    ("run --metric-percentiles 101", "--metric-percentiles lie between 0 and 100, not at 101"),
+    ("run --columns arrival", "--columns takes NAME=VALUE, not 'arrival'"),
+    ("run --trace .", ".: cannot be read (Is a directory)"),
+    ("run --result-filename a/b.json", "'a/b.json' is no name for a result file: give a plain name such as run.json"),
+    ("run --policy mine.py", "policy 'mine.py' names no class: write FILE.py:CLASS, such as my_file.py:MyPolicy"),
+    ("run --policy mine.py:P", "policy file mine.py: No such file or directory"),
+]
+STARTS = [
+    ("run --set max_num_seq=3", "unknown knob of vllm 'max_num_seq': did you mean 'max_num_seqs'? (known: "),
+    ("compare --set max_batch=3", "unknown knob of static, vllm 'max_batch': did you mean 'max_batch_size'? (known: "),
+    ("run --gpu h10", "unknown GPU 'h10': did you mean 'h100-80'? (known: "),
+    ("run --model lama-3.1-8b", "unknown model 'lama-3.1-8b': did you mean 'llama-3.1-8b'? (known: "),
+    ("run --cost-model rofline", "unknown cost model 'rofline': did you mean 'roofline'? (known: "),
+    ("run --dtype int4", "unknown dtype 'int4' (known: "),
+    ("run --tensor-parallel-size 3", "tensor_parallel_size 3 does not divide the "),
+    ("run --trace azure-conv", "no trace file or bundled trace 'azure-conv': did you mean 'azure-conv-2023'? "),
+    ("trace describe nowhere.csv", "no trace file or bundled trace 'nowhere.csv'"),
+    ("run --max-tokens some", "unknown rule 'some' for max_tokens"),
+    ("run --percentile-metrics ttf", "unknown latency metric 'ttf': did you mean 'ttft'? (known: "),
+]
+
+
+@pytest.mark.parametrize(("line", "told"), WORDS)
+def test_refused_with_these_words(line: str, told: str, refused: Refused) -> None:
+    assert refused(*line.split()) == told
+
+
+@pytest.mark.parametrize(("line", "start"), STARTS)
+def test_refused_with_the_nearest_name(line: str, start: str, refused: Refused) -> None:
+    assert refused(*line.split()).startswith(start)
+
+
+def test_an_option_without_its_value(refused: Refused) -> None:
+    assert refused("run", "--seed").startswith("option '--seed' requires an argument")
+
+
+@pytest.mark.parametrize(("row", "column", "value"), [
+    ("-1,10,5", "t", "'-1'"), ("1,0,5", "p", "'0'"), ("1,10,2.5", "o", "'2.5'"), ("x,10,5", "t", "'x'")])
+def test_a_bad_row_is_named(row: str, column: str, value: str, refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text(f"t,p,o\n0,10,5\n{row}\n")
+    columns = "arrival=t,prompt=p,output=o"
+    told = refused("run", "--trace", "mine.csv", "--columns", columns, "--unit", "s")
+    assert told.startswith(f"mine.csv, line 3, column {column}: {value} ")
+
+
+def test_a_missing_column_is_named(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("t,p,o\n0,10,5\n")
+    told = refused("trace", "describe", "mine.csv", "--columns", "arrival=t,prompt=p,output=out", "--unit", "s")
+    assert told.startswith("mine.csv: no column 'out' for output")
+
+
+def test_a_name_that_would_break_the_line_is_escaped(refused: Refused) -> None:
+    assert refused("run", "--policy", "a\nb\x1b[31m") == r"unknown policy 'a b\x1b[31m' (known: static, vllm)"
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Let the simulation end in this error."""
+
+    def plant(error: BaseException) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise error
+        monkeypatch.setattr(run_module, "simulate", fail)
+
+    return plant
+
+
+def test_our_own_fault_is_one_line_and_status_70(broken: Callable[[BaseException], None],
+                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    broken(ZeroDivisionError("division by zero"))
+    assert main(["run", "--num-prompts", "5"]) == 70
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "batchsim: internal error: ZeroDivisionError: division by zero; run again with --debug "
+                              "for the traceback\n")
+
+
+def test_debug_shows_the_traceback(broken: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]) -> None:
+    broken(ZeroDivisionError("division by zero"))
+    assert main(["run", "--num-prompts", "5", "--debug"]) == 70
+    err = capsys.readouterr().err
+    assert err.startswith("Traceback (most recent call last):")
+    assert err.splitlines()[-1].startswith("batchsim: internal error: ")
+
+
+def test_an_interrupt_is_one_line_and_status_130(broken: Callable[[BaseException], None],
+                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    broken(KeyboardInterrupt())
+    assert main(["run", "--num-prompts", "5"]) == 130
+    assert capsys.readouterr().err == "batchsim: interrupted\n"
+
+
+def test_a_place_where_nothing_can_be_written(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    assert refused("run", "--num-prompts", "5", "-o", "taken") == (
+        "taken is a file, not a directory: give another --result-dir")
+    assert refused("run", "--num-prompts", "5", "-o", "taken/below").startswith("taken/below: ")

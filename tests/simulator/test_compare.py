@@ -1,0 +1,127 @@
+"""The compare study: ratios by hand, the shape of its records, and each run made only once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from worlds import SHARED
+
+import simulator as sim
+from cost_models import Constant
+from simulator.errors import InputError
+from simulator.policies import StaticBatching, Vllm
+from simulator.studies import compare as study
+from traces import ReadReport, Trace
+
+
+def trace_of(outputs: list[int], prompt: int = 4) -> Trace:
+    """Requests that all arrive at 0."""
+    rows = len(outputs)
+    return Trace(name="made", arrival=np.zeros(rows, np.int64), prompt=np.full(rows, prompt, np.int64),
+                 output=np.array(outputs, np.int64), source="made", licence="none",
+                 report=ReadReport(format="made", rows_in=rows))
+
+
+OPTIONS = {"cost_model": Constant(1000), "kv_capacity_tokens": 10_000}
+
+
+def test_with_flat_steps_the_scheduling_ratio_is_steps_over_steps() -> None:
+    # Static: batches (9, 1) and (1, 7) take 16 steps. Refilled at once, both slots are busy for 9.
+    found = sim.compare(trace_of([9, 1, 1, 7]), settings={"max_batch_size": 2}, **OPTIONS)
+    assert found.speedup()["scheduling"] == pytest.approx(16 / 9)
+    assert found.results["static", "saturated"].summary()["steps"] == 16
+
+
+def test_equal_lengths_gain_nothing_from_scheduling() -> None:
+    found = sim.compare(trace_of([7] * 12), settings={"max_batch_size": 4}, **OPTIONS)
+    assert found.speedup()["scheduling"] == 1
+
+
+def test_padding_and_reservation_make_the_baseline_worse_and_never_better() -> None:
+    found = sim.compare("azure-conv-2023", num_prompts=400)
+    ratios = {ratio.key: ratio.value for ratio in found.ratios}
+    assert 1 < ratios["scheduling"] < ratios["paged"] < ratios["deployed"] < ratios["model_length"]
+    assert set(found.speedup()) == {"scheduling", "paged", "deployed"}
+
+
+def test_a_whole_model_length_leaves_three_slots_of_an_80_gb_card() -> None:
+    found = sim.compare("azure-conv-2023", num_prompts=50)
+    model_length = next(ratio for ratio in found.ratios if ratio.key == "model_length")
+    assert model_length.baseline["cap"] == 457_702 // 131_072 == 3
+
+
+@dataclass
+class Other(Vllm):
+    """vLLM under another name."""
+
+
+Other.name = "other"
+
+
+def test_more_than_two_policies_give_a_mapping_each() -> None:
+    found = sim.compare(trace_of([9, 1, 1, 7]), policies=[StaticBatching(max_batch_size=2), Vllm(), Other()], **OPTIONS)
+    assert found.speedup()["scheduling"] == {"vllm": pytest.approx(16 / 9), "other": pytest.approx(16 / 9)}
+    assert list(found.equal_slots) == ["static", "vllm", "other"]
+
+
+def test_the_records_are_flat_and_name_policy_and_load() -> None:
+    document = json.loads(sim.compare(trace_of([3, 1]), **OPTIONS).to_json())
+    assert [(run["policy"], run["load"]) for run in document["runs"]] == [
+        ("static", "saturated"), ("vllm", "saturated"), ("static", "trace"), ("vllm", "trace")]
+    assert not [value for run in document["runs"] for value in run.values() if isinstance(value, dict | list)]
+
+
+def test_each_scenario_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def counting(scenario, **options):
+        asked.append(json.dumps(scenario.to_dict(), default=str))
+        return sim.run(scenario, **options)
+
+    monkeypatch.setattr(study, "run", counting)
+    sim.compare(trace_of([3, 1, 2]), **OPTIONS)
+    assert len(asked) == len(set(asked)) == 8
+
+
+def test_progress_ends_at_all_requests_of_all_runs() -> None:
+    told: list[tuple[str, int, int]] = []
+    sim.compare(trace_of([3, 1, 2]), progress=lambda *words: told.append(words), **OPTIONS)
+    assert told[-1][1] == told[-1][2] == 3 * 8
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+
+
+@pytest.mark.parametrize(("policies", "message"), [
+    (["vllm"], "compare needs at least two policies, such as static,vllm"),
+    (["vllm", "vllm"], "each policy can be compared once, not twice: vllm, vllm"),
+])
+def test_what_cannot_be_compared(policies: list[str], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        sim.compare(trace_of([1]), policies=policies)
+    assert str(caught.value) == message
+
+
+def test_idle_slots_cost_more_than_padding_on_chat_traffic() -> None:
+    deployed = next(ratio for ratio in sim.compare("azure-conv-2023", num_prompts=600).ratios
+                    if ratio.key == "deployed").baseline
+    assert deployed["idle_slot_seconds"] > deployed["padding_seconds"] > 0
+    assert deployed["idle_slot_seconds"] + deployed["padding_seconds"] < deployed["slot_seconds"]
+
+
+TRIAL = {("conv", 32): (4.1, 7.8), ("code", 32): (2.2, 6.5), ("conv", 8): (11.6, 13.7)}
+"""What an independent trial simulation reached on the published traces: static ragged and padded against vLLM."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("which", "slots"), TRIAL)
+def test_the_published_traces_give_what_a_trial_simulation_gave(which: str, slots: int) -> None:
+    path = SHARED / "traces" / "azure-2023" / f"AzureLLMInferenceTrace_{which}.csv"
+    if not path.exists():
+        pytest.skip(f"needs {path.name}")
+    found = sim.compare(str(path), settings={"max_batch_size": slots, "max_num_seqs": 256,
+                                             "max_num_batched_tokens": 8192})
+    ragged, padded = TRIAL[which, slots]
+    assert found.speedup()["paged"] == pytest.approx(ragged, rel=0.15)
+    assert found.speedup()["deployed"] == pytest.approx(padded, rel=0.15)
