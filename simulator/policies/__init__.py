@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from simulator.policies.base import Policy
+from simulator.policies.loading import load_policy
 from simulator.policies.static import StaticBatching
 from simulator.policies.vllm import Vllm
 
 POLICIES: dict[str, type[Policy]] = {"static": StaticBatching, "vllm": Vllm}
 """All bundled policies by name."""
 
-__all__ = ["POLICIES", "Policy", "StaticBatching", "Vllm"]
+__all__ = ["POLICIES", "Policy", "StaticBatching", "Vllm", "load_policy"]

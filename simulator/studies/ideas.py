@@ -89,11 +89,11 @@ def side_by_side(results: Mapping[str, Result]) -> Table:
 
 _ROWS = (
     ("scheduling unit", lambda one: one.unit),
-    ("batch lifetime", lambda one: f"{one.batch_steps:,.1f} steps, {one.batch_s:,.3f} s until somebody enters"),
-    ("idle slots", lambda one: f"{one.held_share:.1%} of taken slot-time: finished, still held"),
-    ("effective batch over time", lambda one: "{:,.1f} on average, {:,.0f} to {:,.0f} most of the time".format(
+    ("batch lifetime", lambda one: f"{one.batch_steps:,.1f} steps, {one.batch_s:,.3f} s"),
+    ("slots finished, still held", lambda one: f"{one.held_share:.1%} of taken slot-time"),
+    ("effective batch over time", lambda one: "{:,.1f} on average, mostly {:,.0f} to {:,.0f}".format(
         *one.effective_batch)),
     ("throughput", lambda one: f"{one.output_throughput or 0:,.0f} output tokens/s"),
-    ("scheduler work", lambda one: f"{one.memberships:,} batches made up, one in {1 / one.decisions:,.1f} steps"),
-    ("KV need", lambda one: f"{one.kv_peak_tokens:,} tokens at most, in {one.kv_taken_tokens:,} set aside"),
+    ("scheduler work: make up", lambda one: f"{one.memberships:,} batches, one in {1 / one.decisions:,.1f} steps"),
+    ("KV need at the peak", lambda one: f"{one.kv_peak_tokens:,} tokens, {one.kv_taken_tokens:,} set aside"),
 )

@@ -18,10 +18,10 @@ from simulator.policies.static import StaticBatching
 from simulator.scenario import Scenario
 
 RATIOS = {
-    "scheduling": "scheduling alone: equal slots, unlimited memory and budget",
-    "paged": "with paged memory: one KV pool, baseline reserves declared lengths",
-    "deployed": "as deployed: the same, baseline padded to its batch's longest",
-    "model_length": "(baseline padded and reserving the whole model length)",
+    "scheduling": "scheduling alone: equal slots, no other bound",
+    "paged": "with paged memory: equal KV pool, declared lengths",
+    "deployed": "as deployed: the same, and the baseline padded",
+    "model_length": "(padded, and reserving the whole model length)",
 }
 """The ratios by key, in words."""
 

@@ -1,0 +1,107 @@
+"""The README is true: its glossary, its answer, its Python and its policy are what the code gives today.
+
+``python tests/test_readme.py`` writes the glossary, the answer and the picture anew.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import simulator as sim
+from simulator.cli.tables import print_comparison
+from simulator.metrics import METRICS, json_keys
+from simulator.plots import save_figure, timeline_figure
+from simulator.studies.compare import Comparison
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+PICTURE = ROOT / "notebooks" / "figures" / "timeline.svg"
+WIDTH = 118
+
+
+def glossary() -> str:
+    """METRICS as a Markdown table."""
+    rows = [f"| {metric.label} | {metric.unit} | {metric.definition} | `{json_keys(name)[0]}` |"
+            for name, metric in METRICS.items()]
+    return "\n".join(["| metric | unit | definition | in the JSON |", "|---|---|---|---|", *rows])
+
+
+def answer(found: Comparison) -> str:
+    """What `batchsim compare` prints, as a block of text."""
+    page = StringIO()
+    print_comparison(Console(file=page, width=WIDTH, highlight=False), found)
+    lines = [line.rstrip() for line in page.getvalue().splitlines()]
+    return "\n".join(["```text", *lines, "```"])
+
+
+def part(name: str, text: str) -> str:
+    """What stands between the marks of this name."""
+    found = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- end of {name} -->", text, re.DOTALL)
+    assert found, f"the README has no part {name!r}"
+    return found[1]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_glossary_is_the_metrics_table() -> None:
+    assert part("glossary", README.read_text(encoding="utf-8")) == glossary()
+
+
+@pytest.mark.slow
+def test_the_answer_and_the_picture_are_those_of_the_default_run(tmp_path: Path) -> None:
+    found = sim.compare()
+    assert part("answer", README.read_text(encoding="utf-8")) == answer(found)
+    save_figure(timeline_figure(found.equal_slots), tmp_path / "timeline.svg")
+    text = (tmp_path / "timeline.svg").read_text(encoding="utf-8")
+    assert len(text) == pytest.approx(len(PICTURE.read_text(encoding="utf-8")), rel=0.05)
+
+
+def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    code = next(block for block in blocks("python") if "sim.compare" in block)
+    exec(compile(code, "README.md", "exec"), {})
+    assert "scheduling" in capsys.readouterr().out
+
+
+def test_the_policy_of_ones_own_is_short_and_runs(tmp_path: Path) -> None:
+    code = next(block for block in blocks("python") if "class ShortestFirst" in block)
+    body = code[code.index("@dataclass"):].strip().splitlines()
+    assert len(body) <= 20
+    (tmp_path / "my_policy.py").write_text(code, encoding="utf-8")
+    policy = sim.policies.load_policy(f"{tmp_path / 'my_policy.py'}:ShortestFirst")()
+    result = sim.simulate("azure-conv-2023", policy, num_prompts=300, load="saturated")
+    assert result.summary()["completed"] == 300
+    tight = sim.simulate("azure-conv-2023", policy, num_prompts=300, load="saturated", kv_capacity_tokens=20_000)
+    assert tight.summary()["completed"] == 300
+    assert tight.summary()["preemptions"] > 0
+
+
+def test_every_command_of_the_readme_is_one() -> None:
+    commands = {line.split()[1] for block in blocks("console") for line in block.replace("$ ", "").splitlines()
+                if line.startswith("batchsim ")}
+    commands |= set(re.findall(r"`batchsim (\w+)", README.read_text(encoding="utf-8")))
+    told = subprocess.run([sys.executable, "-m", "simulator.cli", "--help"], capture_output=True, text=True, check=True)
+    assert commands <= set(re.findall(r"\w+", told.stdout))
+
+
+def rewrite() -> None:
+    """Put today's glossary, answer and picture in place."""
+    found = sim.compare()
+    text = README.read_text(encoding="utf-8")
+    for name, new in (("glossary", glossary()), ("answer", answer(found))):
+        text = text.replace(f"<!-- {name} -->\n{part(name, text)}\n", f"<!-- {name} -->\n{new}\n")
+    README.write_text(text, encoding="utf-8")
+    PICTURE.parent.mkdir(parents=True, exist_ok=True)
+    save_figure(timeline_figure(found.equal_slots), PICTURE)
+
+
+if __name__ == "__main__":
+    rewrite()
