@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.gate import VERDICTS
 from simulator.metrics import tpot
 from simulator.recorder import OBSTACLES, Record
-from simulator.setup import VERDICTS, Setup
+from simulator.setup import Setup
 from simulator.timeline import Timeline
 
 if TYPE_CHECKING:

@@ -108,7 +108,8 @@ class Record:
         What changes inside a stretch is worked out: contexts grow by one a row, and arrivals add to the queue.
         """
         repeats = self.plan("steps")
-        columns = {name: np.repeat(self.plan(name), repeats) for name in PLAN_COLUMNS if name not in ("steps", "excess")}
+        alike = [name for name in PLAN_COLUMNS if name not in ("steps", "excess")]
+        columns = {name: np.repeat(self.plan(name), repeats) for name in alike}
         first = np.cumsum(repeats) - repeats
         ahead = np.arange(len(self.ends)) - np.repeat(first, repeats)    # steps since the stretch began
         plan_start = columns["start"]

@@ -57,7 +57,7 @@ class Replica:
         self.queue = Queue(self.decoding)
         self.finished = 0
         self._outputs, self._on_finish, self._watch = outputs, on_finish, watch
-        self._fast = policy.steady and not exact
+        self._fast = policy.is_steady() and not exact
         self._ranged = cost.in_range(StepShape(1, 1)) is not None
         self._doorbell: Event | None = None
         env.process(self._run())
@@ -115,8 +115,10 @@ class Replica:
         if not shape.decodes and not shape.chunks:
             self._complain_of_no_progress(step)
         row = self._describe(step, shape)
-        times = self._at_most(step)
-        durations = self.cost.decode_times(shape, times) if times > 1 else [self.cost.time(shape)]
+        durations = [self.cost.time(shape)]
+        times = self._at_most(step, durations[0])
+        if times > 1:
+            durations = self.cost.decode_times(shape, times)
         ends = list(accumulate(durations, initial=now))[1:]
         used = [self.memory.used]
         if times > 1:
@@ -160,6 +162,8 @@ class Replica:
         for request, tokens in step.chunks:
             if request.admitted is None:
                 request.admitted = now
+            if tokens < 1 or tokens > request.lacking or request.decoding:
+                self._complain_of_chunk(request, tokens)
             prompt += tokens
             if request.lost > request._computed:
                 redone += min(tokens, request.lost - request._computed)
@@ -178,11 +182,16 @@ class Replica:
             self.record.stay(request.index, request.admitted, self.now)
         request.admitted = None
 
-    def _at_most(self, step: Step) -> int:
-        """How often this step may run before the policy must be asked again, by who takes part in it."""
+    def _at_most(self, step: Step, duration: int) -> int:
+        """How often this step may run before the policy must be asked again, given how long it takes once."""
+        if step.times > 1 and self.decoding.size:
+            return min(step.times, self.decoding.steps_to_finish())
         if step.times > 1 or not self._fast or step.chunks or step.preempted or step.trimmed or not self.decoding.size:
             return step.times
-        return self.decoding.steps_to_finish()
+        steps = self.decoding.steps_to_finish()
+        if step.blocked is None and (horizon := self.env.peek()) < UNLIMITED:
+            steps = min(steps, int(horizon - self.now) // duration + 1)    # more would hardly be kept
+        return steps
 
     def _shorten(self, step: Step, ends: list[int], used: list[int]) -> tuple[list[int], list[int]]:
         """Keep the repetitions that start before an arrival that could be let in, and that find memory."""
@@ -234,6 +243,10 @@ class Replica:
         self.finished += 1
         if self._on_finish:
             self._on_finish(request)
+
+    def _complain_of_chunk(self, request: Request, tokens: object) -> None:
+        raise PolicyError(f"{self.policy.name}: planned a chunk of {tokens} tokens for request {request.index}, "
+                          f"which lacks {request.lacking}{' and decodes' * request.decoding}, at {self.now} ns")
 
     def _complain_of_no_progress(self, step: Step) -> None:
         queue = self.queue

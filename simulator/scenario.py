@@ -74,8 +74,15 @@ class Scenario:
             _check_count(name, getattr(self, name))
         for name in ("rate_scale", "request_rate", "burstiness", "kv_capacity_tokens"):
             _check_above_zero(name, getattr(self, name))
-        if not 0 < self.gpu_memory_utilization <= 1:
-            raise InputError(f"gpu_memory_utilization must be above 0 and at most 1, not {self.gpu_memory_utilization}")
+        _check_above_zero("gpu_memory_utilization", self.gpu_memory_utilization)
+        if self.gpu_memory_utilization > 1:
+            raise InputError(f"gpu_memory_utilization must be at most 1, not {self.gpu_memory_utilization}")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise InputError(f"seed must be a whole number of at least 0, not {self.seed!r}")
+        if not isinstance(self.policy, Policy | str):
+            raise InputError(f"policy must be a name or a policy object such as Vllm(), not {self.policy!r}")
+        if self.request_rate is not None and self.rate_scale != 1:
+            raise InputError("rate_scale speeds up the trace's own times, and request_rate replaces them: give one")
         for metric, limit in self.goodput.items():
             if metric not in ("ttft", "tpot", "e2el"):
                 raise InputError(f"unknown goodput objective {metric!r} (known: ttft, tpot, e2el)")

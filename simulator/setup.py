@@ -1,7 +1,4 @@
-"""Setup: what a scenario comes to before the first event - trace, lengths, verdicts, policy, pool and cost model.
-
-The gate stands here: what can never be served is rejected before any policy sees it.
-"""
+"""Setup: what a scenario comes to before the first event: trace, lengths, policy, pool and cost model."""
 
 from __future__ import annotations
 
@@ -12,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import traces
-from cost_models import GPUS, CostModel, KvPool, ModelSpec, choose, cost_model, kv_pool, model_spec
+from cost_models import CostModel, KvPool, ModelSpec, cost_model, gpu_spec, kv_pool, model_spec
 from simulator.deployment import Deployment
+from simulator.gate import Rows, rows_for_engine, rows_for_model
 from simulator.memory.base import UNLIMITED
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policy
@@ -21,10 +19,6 @@ from simulator.scenario import Scenario
 from traces import Declared, Trace
 
 Ints = NDArray[np.int64]
-
-VERDICTS = ("accepted", "longer than max_model_len", "prompt fills the engine's max_model_len",
-            "never fits the KV pool")
-"""What the gate says of a request, by its code."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +29,7 @@ class Setup:
         scenario: What was asked.
         trace: Its trace, with the arrivals of its load.
         declared: Declared lengths, and how many outputs they cut.
-        prompt, output, max_tokens: Tokens by request index, after every cut and clip.
-        verdict: Code into VERDICTS by request index.
-        footprint: Tokens of memory that each request holds when it holds most.
-        clipped: Outputs that the engine's own max_model_len cuts short.
+        rows: Its requests, and what the gate says of each.
         deployment: Facts for the policy.
         policy: With every knob filled in.
         pool: The four terms of the KV pool; None where the capacity was given.
@@ -49,44 +40,66 @@ class Setup:
     scenario: Scenario
     trace: Trace
     declared: Declared
-    prompt: Ints
-    output: Ints
-    max_tokens: Ints
-    verdict: Ints
-    footprint: Ints
-    clipped: int
+    rows: Rows
     deployment: Deployment
     policy: Policy
     pool: KvPool | None
     model: ModelSpec
     cost: CostModel
 
+    @property
+    def prompt(self) -> Ints:
+        """Prompt tokens by request index."""
+        return self.rows.prompt
+
+    @property
+    def output(self) -> Ints:
+        """Output tokens by request index, after every cut and clip."""
+        return self.rows.output
+
+    @property
+    def max_tokens(self) -> Ints:
+        """Declared output tokens by request index."""
+        return self.rows.max_tokens
+
+    @property
+    def verdict(self) -> Ints:
+        """What the gate says, as a code into `gate.VERDICTS`, by request index."""
+        return self.rows.verdict
+
+    @property
+    def footprint(self) -> Ints:
+        """Tokens of memory that each request holds when it holds most."""
+        return self.rows.footprint
+
 
 def prepare(scenario: Scenario) -> Setup:
     """Resolve a scenario; whatever is wrong with it comes out here, in one line."""
     model = model_spec(scenario.model)
-    gpu = GPUS[choose("GPU", scenario.gpu, GPUS)]
     model_len = scenario.max_model_len or model.max_model_len
     pool, capacity = _pool(scenario, model)
     trace = load_trace(scenario)
     declared = traces.declare(trace, scenario.max_tokens, model_len)
-    prompt, output = trace.prompt, declared.output
-    verdict = np.where(prompt + output > model_len, 1, 0)
-    max_tokens = np.maximum(np.minimum(declared.max_tokens, model_len - prompt), 1)
-    deployment = Deployment(capacity, model_len, scenario.gpu, gpu.device_bytes,
-                            *_longest(verdict == 0, prompt, output, max_tokens),
-                            scenario.max_concurrency or UNLIMITED)
-    policy = make_policy(scenario.policy, scenario.knobs).resolve(deployment)
-    verdict, output, max_tokens, clipped = _engine_limit(policy, verdict, prompt, output, max_tokens)
-    memory = policy.memory(deployment, output)
-    footprint = memory.footprint(prompt, output, max_tokens)
-    verdict = np.where((verdict == 0) & (footprint > memory.longest_run()), 3, verdict)
-    cost = scenario.cost_model
-    if not isinstance(cost, CostModel):
-        cost = cost_model(cost, model=model, gpu=scenario.gpu, dtype=scenario.dtype, kv_dtype=scenario.kv_dtype,
-                          tensor_parallel_size=scenario.tensor_parallel_size)
-    return Setup(scenario, trace, declared, prompt, output, max_tokens, verdict, footprint * memory.block_size, clipped,
-                 deployment, policy, pool, model, cost)
+    rows = rows_for_model(trace.prompt, declared.output, declared.max_tokens, model_len)
+    asked = make_policy(scenario.policy, scenario.knobs)
+    # What no memory holds must not shape the engine's defaults, which shape the memory: the gate comes in between.
+    deployment = _deployment(scenario, capacity, model_len, rows)
+    rows = rows_for_engine(rows, asked.resolve(deployment), deployment)
+    deployment = _deployment(scenario, capacity, model_len, rows)
+    return Setup(scenario, trace, declared, rows, deployment, asked.resolve(deployment), pool, model,
+                 _cost(scenario, model))
+
+
+def _deployment(scenario: Scenario, capacity: int, model_len: int, rows: Rows) -> Deployment:
+    return Deployment(capacity, model_len, scenario.gpu, gpu_spec(scenario.gpu).device_bytes, *rows.longest(),
+                      scenario.max_concurrency or UNLIMITED)
+
+
+def _cost(scenario: Scenario, model: ModelSpec) -> CostModel:
+    if isinstance(scenario.cost_model, CostModel):
+        return scenario.cost_model
+    return cost_model(scenario.cost_model, model=model, gpu=scenario.gpu, dtype=scenario.dtype,
+                      kv_dtype=scenario.kv_dtype, tensor_parallel_size=scenario.tensor_parallel_size)
 
 
 def load_trace(scenario: Scenario) -> Trace:
@@ -112,23 +125,3 @@ def _pool(scenario: Scenario, model: ModelSpec) -> tuple[KvPool | None, int]:
     pool = kv_pool(model, scenario.gpu, utilization=scenario.gpu_memory_utilization, dtype=scenario.dtype,
                    kv_dtype=scenario.kv_dtype, tensor_parallel_size=scenario.tensor_parallel_size)
     return pool, pool.tokens
-
-
-def _longest(accepted: NDArray[np.bool_], prompt: Ints, output: Ints, max_tokens: Ints) -> tuple[int, int, int]:
-    """Longest declared request, longest true request and longest output among the accepted."""
-    if not accepted.any():
-        return 1, 1, 1
-    return (int((prompt + max_tokens)[accepted].max()), int((prompt + output)[accepted].max()),
-            int(output[accepted].max()))
-
-
-def _engine_limit(policy: Policy, verdict: Ints, prompt: Ints, output: Ints,
-                  max_tokens: Ints) -> tuple[Ints, Ints, Ints, int]:
-    """What the engine itself refuses or cuts, where it has a max_model_len of its own."""
-    limit = getattr(policy, "max_model_len", None)
-    if limit is None:
-        return verdict, output, max_tokens, 0
-    verdict = np.where((verdict == 0) & (prompt >= limit), 2, verdict)
-    room = np.maximum(limit - prompt, 1)
-    clipped = int(((output > room) & (verdict == 0)).sum())
-    return verdict, np.minimum(output, room), np.minimum(max_tokens, room), clipped

@@ -24,7 +24,7 @@ class Step:
         chunks: (request, tokens) for everyone who computes prompt or lost tokens in this step, in running order.
         preempted: Who was sent back to the queue, in that order.
         trimmed: The token budget left somebody out.
-        blocked: Why the head of the queue, there or yet to come, stays out until somebody leaves; None: it is not kept out.
+        blocked: Why the head of the queue, there or yet to come, stays out until somebody leaves; None if it does not.
         spent: Rows of finished requests that compute a token all the same.
         spent_context: KV tokens that those rows read.
         pad_to: Tokens that every row is padded to; 0 means ragged.
@@ -107,11 +107,13 @@ class Queue:
         for order, request in reversed(self.running.items()):
             if excess <= 0:
                 break
+            if order in self.held:
+                continue
             taken = min(tokens.get(order, 1), excess)
             excess -= taken
             if order in tokens:
                 tokens[order] -= taken
-            elif order not in self.held:
+            else:
                 self.decoding.leave(request)
                 self.catching_up[order] = request
         self.catching_up = dict(sorted(self.catching_up.items()))

@@ -13,9 +13,9 @@ from cost_models import StepShape, choose
 from simulator.distribution import PERCENTILE_METHOD
 from simulator.errors import InputError
 from simulator.gaps import gap_lists, spans_of
+from simulator.gate import VERDICTS
 from simulator.memory.base import UNLIMITED
 from simulator.metrics import METRICS, MS, json_keys, meets
-from simulator.setup import VERDICTS
 from simulator.throughput import (
     Window,
     before_tail,
@@ -104,7 +104,7 @@ def _requests(result: Result) -> dict[str, Any]:
                                         ": "),
             "largest_rejected_request": largest,
             "largest_rejected_tokens": None if largest is None else int(tokens[largest]),
-            "clipped": setup.clipped, "cut": setup.declared.cut, "longer_than_declared": setup.declared.longer,
+            "clipped": setup.rows.clipped, "cut": setup.declared.cut, "longer_than_declared": setup.declared.longer,
             "total_input_tokens": int(result.timeline.prompt.sum()),
             "total_output_tokens": int(result.timeline.output.sum())}
 

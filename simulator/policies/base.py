@@ -62,6 +62,16 @@ class Policy:
         """Most requests that may run at once; UNLIMITED without a cap."""
         return UNLIMITED
 
+    @classmethod
+    def is_steady(cls) -> bool:
+        """Whether the class that writes the rule says that it is steady: a new rule inherits no promise."""
+        for kind in cls.__mro__:
+            if "steady" in vars(kind):
+                return cls.steady
+            if "plan" in vars(kind) or "leaving" in vars(kind):
+                return False
+        return False
+
     def bounded_by(self, slots: int) -> Self:
         """A copy that runs up to `slots` requests and has no other bound of its own; itself where it has no cap."""
         return replace(self)

@@ -65,8 +65,8 @@ class StaticBatching(Policy):
                    "exact": deployment.longest_exact}[self.reserve]
         size = self.max_batch_size or min(32, max(1, deployment.kv_capacity_tokens // longest))
         if self.max_wait == inf and deployment.max_concurrency < size:
-            raise InputError(f"static: with max_wait=inf, batches of {size} never fill from {deployment.max_concurrency} "
-                             "outstanding requests: raise max_concurrency, or lower max_batch_size or max_wait")
+            raise InputError(f"static: with max_wait=inf, {deployment.max_concurrency} outstanding requests never fill "
+                             f"a batch of {size}: raise max_concurrency, or lower max_batch_size or max_wait")
         return replace(self, max_batch_size=size)
 
     def memory(self, deployment: Deployment, outputs: Lengths) -> Memory:

@@ -123,7 +123,7 @@ def tell(result: Result, request: int) -> str:
     """The story of `request` in this run, in plain words with its numbers."""
     end = ending(result, request)
     told = [f"Request {end.request} (prompt {_count(end.prompt, 'token')}, answer {_count(end.output, 'token')}) "
-            f"got a slot at step {end.admitted_step} ({end.admitted_s:.3f} s) with {_others(end.companions)} beside it.",
+            f"got a slot at step {end.admitted_step} ({end.admitted_s:.3f} s), {_others(end.companions)} beside it.",
             f"It emitted its last token at step {end.last_step} ({end.last_s:.3f} s)."]
     told += _held(end) if end.idle_steps else _evicted(end)
     return " ".join(told)

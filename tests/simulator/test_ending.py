@@ -45,7 +45,7 @@ def test_the_shortest_of_the_first_batch_is_followed() -> None:
 
 def test_a_held_slot_is_told_with_its_steps_seconds_and_memory() -> None:
     assert tell(HELD, 1) == (
-        "Request 1 (prompt 10 tokens, answer 1 token) got a slot at step 0 (0.000 s) with one other beside it. "
+        "Request 1 (prompt 10 tokens, answer 1 token) got a slot at step 0 (0.000 s), one other beside it. "
         "It emitted its last token at step 0 (1.000 s). "
         "Its slot was not free then: request 0 needed 5 tokens, until step 4 (5.000 s). "
         "For 4 steps and 4.000 s the slot stayed idle, holding 10 tokens of KV in 100 tokens of memory set aside for "
@@ -55,7 +55,7 @@ def test_a_held_slot_is_told_with_its_steps_seconds_and_memory() -> None:
 
 def test_an_evicted_one_is_told_with_who_came_next() -> None:
     assert tell(EVICTED, 1) == (
-        "Request 1 (prompt 10 tokens, answer 1 token) got a slot at step 0 (0.000 s) with one other beside it. "
+        "Request 1 (prompt 10 tokens, answer 1 token) got a slot at step 0 (0.000 s), one other beside it. "
         "It emitted its last token at step 0 (1.000 s). "
         "It was evicted with that step: its slot and 100 tokens of KV memory became free at once. "
         "Request 2 took the slot in the very next step, 1.")

@@ -1,0 +1,21 @@
+"""What all tests share: it puts `worlds` and `invariants` on the path, and makes hypothesis repeatable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from worlds import SHARED
+
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None, print_blob=False,
+                          suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of recordings and published data beside the project; a test that needs it is skipped without it."""
+    if not SHARED.is_dir():
+        pytest.skip("needs the recordings in ../shared, which are not here")
+    return SHARED

@@ -1,0 +1,201 @@
+"""What is true of every simulation, one function each. `check(world)` asks all of them; worlds come from `worlds.play`.
+
+A message names the step or the request that broke the rule.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from worlds import Tick, World
+
+from simulator.memory import Contiguous, Paged
+
+
+def nobody_is_lost(world: World) -> None:
+    """submitted = finished + running + waiting at every plan, and nothing is left at the end."""
+    for tick in world.ticks:
+        present = len(tick.running) + len(tick.waiting)
+        known = f"at {tick.now} ns: {tick.submitted} sent, {tick.gone} gone, {present} here"
+        assert tick.submitted == tick.gone + present, known
+        assert len({*tick.running, *tick.waiting}) == present, f"at {tick.now} ns: somebody is in two places"
+    assert sorted(world.left) == list(range(len(world.rows))), "somebody never left, or left twice"
+    assert world.replica.finished == len(world.rows)
+    assert len(world.replica.queue) == 0
+
+
+def each_token_is_emitted_once(world: World) -> None:
+    """Spans of a request never overlap, and cover exactly its output."""
+    spans = world.record.spans
+    for index, output in enumerate(world.output):
+        own = sorted(spans[spans[:, 0] == index, 1:].tolist())
+        assert all(first <= last for first, last in own), f"request {index}: an empty span"
+        assert all(a[1] < b[0] for a, b in pairwise(own)), f"request {index}: spans overlap: {own}"
+        assert sum(last - first + 1 for first, last in own) == output, f"request {index}: emitted {own}, not {output}"
+
+
+def tokens_add_up(world: World) -> None:
+    """What was computed is every prompt and output token but the last of each, plus what was computed again."""
+    steps = world.record.steps
+    useful = sum(prompt + output - 1 for _, prompt, output, _ in world.rows)
+    assert int((steps["decodes"] + steps["prompt"] - steps["redone"]).sum()) == useful
+    assert (steps["redone"] <= steps["prompt"]).all()
+
+
+def memory_stays_within_bounds(world: World) -> None:
+    """Never negative, never above the pool, all of it back at the end."""
+    used, capacity = world.record.used, world.memory.capacity
+    assert not used.size or (used.min() >= 0 and used.max() <= capacity)
+    assert all(0 <= tick.used_after <= capacity for tick in world.ticks)
+    assert world.memory.used == 0, f"{world.memory.used} blocks are held by nobody"
+    assert world.memory.free == capacity
+
+
+def blocks_held_are_the_tokens_rounded_up(world: World) -> None:
+    """Paged memory holds ceil(tokens / block) blocks a request at each step, never more."""
+    if not isinstance(world.memory, Paged):
+        return
+    size, used = world.memory.block_size, world.record.used
+    for tick in world.ticks:
+        computes = {who: tokens for who, tokens, _ in tick.computing}
+        for ahead in range(tick.steps):
+            held = sum(-(-(tick.computed[who] + computes.get(who, 0) + (ahead if who in computes else 0)) // size)
+                       for who in tick.running)
+            step = tick.first + ahead
+            assert used[step] == held, f"step {step}: {used[step]} blocks, not {held}"
+
+
+def reservations_lie_apart(world: World) -> None:
+    """Contiguous memory: no two requests share a token, nobody lies outside, and used is the sum of the intervals."""
+    if not isinstance(world.memory, Contiguous):
+        return
+    for tick in world.ticks:
+        overlap = f"at {tick.now} ns: overlap in {tick.intervals}"
+        assert all(at + length <= after for (at, length), (after, _) in pairwise(tick.intervals)), overlap
+        assert all(at >= 0 and at + length <= world.memory.capacity for at, length in tick.intervals)
+        assert sum(length for _, length in tick.intervals) == tick.used
+        assert len(tick.intervals) == len(tick.running)
+    space = world.memory._space
+    assert world.memory.promised == 0
+    assert space.largest() == type(space)(world.memory.capacity).largest(), "holes did not merge"
+
+
+def the_clock_never_runs_backwards(world: World) -> None:
+    """Each step starts no earlier than the one before it ends, and ends after it starts."""
+    steps = world.record.steps
+    assert (steps["end"] > steps["start"]).all()
+    assert (steps["start"][1:] >= steps["end"][:-1]).all()
+    assert sum(world.record.plan("steps").tolist()) == len(world.record.ends)
+
+
+def lives_are_in_order(world: World) -> None:
+    """arrival <= sent <= admitted <= first token <= last token <= left."""
+    sent = world.sent()
+    for index, row in enumerate(world.rows):
+        times, stays = world.token_times(index), world.stays(index)
+        assert row[0] <= sent[index] <= stays[0][0] < times[0], f"request {index}: sent {sent[index]}, {stays}, {times}"
+        assert times == sorted(times)
+        assert times[-1] <= stays[-1][1] == world.left_at[index]
+
+
+def every_step_makes_progress(world: World) -> None:
+    """Somebody computes something in every step, and no chunk is empty or larger than what is lacking."""
+    steps = world.record.steps
+    assert (steps["decodes"] + steps["prompt"] + steps["spent"] > 0).all()
+    assert ((steps["chunks"] > 0) == (steps["prompt"] > 0)).all()
+    for tick in world.ticks:
+        for who, tokens, computed in tick.computing:
+            assert 1 <= tokens <= tick.known[who] - computed, f"at {tick.now} ns: request {who} computes {tokens}"
+
+
+def nobody_waits_at_an_idle_replica(world: World) -> None:
+    """When the replica stops, nobody is there, unless the policy may wait; it starts again with an arrival."""
+    patience = getattr(world.policy, "max_wait", 0)
+    if patience:
+        return
+    steps, sent = world.record.steps, np.sort(world.record.sent[:, 1])
+    gone = np.sort(np.array([world.left_at[index] for index in world.left], np.int64))
+    idle_from = np.concatenate(([0], steps["end"][:-1])) if len(steps["end"]) else np.empty(0, np.int64)
+    for since, until in zip(idle_from.tolist(), steps["start"].tolist(), strict=True):
+        if since < until:
+            assert until in sent, f"idle from {since} to {until} ns, and nobody arrived then"
+            here = int((sent < until).sum() - (gone < until).sum())
+            assert here == 0, f"idle from {since} to {until} ns with {here} requests there"
+
+
+def everyone_running_is_in_one_place(world: World) -> None:
+    """Each running request is decoding, catching up or held: in exactly one of them."""
+    for tick in world.ticks:
+        places = (tick.decoding, tick.catching_up, tick.held)
+        assert sum(map(len, places)) == len(tick.running), f"at {tick.now} ns: {places}"
+        assert set().union(*places) == set(tick.running), f"at {tick.now} ns: {places}"
+
+
+def stays_are_disjoint_and_fit_the_slots(world: World) -> None:
+    """A request holds one slot at a time, and never are more than `slots` of them held."""
+    changes: dict[int, int] = {}
+    for index in range(len(world.rows)):
+        stays = world.stays(index)
+        assert all(since < until for since, until in stays), f"request {index}: {stays}"
+        assert all(a[1] <= b[0] for a, b in pairwise(stays)), f"request {index}: {stays}"
+        for since, until in stays:
+            changes[since] = changes.get(since, 0) + 1
+            changes[until] = changes.get(until, 0) - 1
+    running = np.cumsum([changes[at] for at in sorted(changes)])
+    assert not len(running) or running.max() <= world.policy.slots
+    assert (world.record.plan("running") <= world.policy.slots).all()
+
+
+def slot_seconds_add_up(world: World) -> None:
+    """Stays in slots are the running requests times the steps' durations, to the nanosecond: Little's law, inside."""
+    steps = world.record.steps
+    duration = steps["end"] - steps["start"]
+    assert int((steps["running"] * duration).sum()) == int((world.record.stays[:, 2] - world.record.stays[:, 1]).sum())
+    assert (steps["decodes"] + steps["chunks"] + steps["held"] <= steps["running"]).all()
+    assert (steps["spent"] <= steps["held"]).all()
+
+
+def the_client_keeps_its_limit(world: World) -> None:
+    """Never more than max_concurrency outstanding, and nobody is held back below it."""
+    sent, changes = world.sent(), []
+    assert sorted(sent) == list(range(len(world.rows)))
+    for index, at in sent.items():
+        changes += [(at, 1), (world.left_at[index], -1)]
+    outstanding = np.cumsum([change for _, change in sorted(changes)])    # who leaves at an instant goes first
+    assert not len(outstanding) or outstanding.max() <= world.max_concurrency
+    for index, at in sent.items():
+        arrival = world.rows[index][0]
+        if at > arrival:
+            assert at in world.left_at.values(), f"request {index} was sent at {at} ns, when nobody had left"
+            there = sum(sent[i] < at <= world.left_at[i] for i in sent)
+            assert there >= world.max_concurrency, f"request {index} was held back with {there} outstanding"
+
+
+def the_record_agrees_with_the_log(world: World) -> None:
+    """Step columns say what the watcher saw: starts, rows, chunk tokens, who runs, waits and is held, and KV."""
+    steps = world.record.steps
+    for tick in world.ticks:
+        at = tick.first
+        chunks = [(who, tokens, computed) for who, tokens, computed in tick.computing if who in tick.catching_up]
+        seen = {"start": tick.now, "decodes": len(tick.decoding), "chunks": len(chunks),
+                "prompt": sum(tokens for _, tokens, _ in chunks), "running": len(tick.running),
+                "held": len(tick.held), "waiting": len(tick.waiting), "spent": tick.spent,
+                "context": sum(tick.computed[who] for who in tick.decoding), "resident": sum(tick.computed.values())}
+        assert {name: int(steps[name][at]) for name in seen} == seen, f"step {at}"
+
+
+TICKED = (nobody_is_lost, each_token_is_emitted_once, tokens_add_up, memory_stays_within_bounds,
+          blocks_held_are_the_tokens_rounded_up, reservations_lie_apart, the_clock_never_runs_backwards,
+          lives_are_in_order, every_step_makes_progress, nobody_waits_at_an_idle_replica,
+          everyone_running_is_in_one_place, stays_are_disjoint_and_fit_the_slots, slot_seconds_add_up,
+          the_client_keeps_its_limit, the_record_agrees_with_the_log)
+
+
+def check(world: World) -> None:
+    """All of them. A world without a log is checked by its record alone."""
+    for invariant in TICKED:
+        invariant(world)
+
+
+__all__ = ["TICKED", "Tick", "check", *[invariant.__name__ for invariant in TICKED]]

@@ -1,0 +1,171 @@
+"""The replica and its contract with a policy: what it repeats, what it refuses, and how it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from worlds import play, play_both, trace_of
+
+from simulator.batch import ListedSet, LockstepSet
+from simulator.errors import PolicyError, StalledError
+from simulator.memory import Memory
+from simulator.policies import Policy
+from simulator.request import Request
+from simulator.simulate import simulate
+from simulator.step import Queue, Step, Wait
+
+
+@dataclass
+class AllIn(Policy):
+    """Everybody is let in at once."""
+
+    def plan(self, queue: Queue, memory: Memory, now: int) -> Step | Wait | None:
+        step = Step([(request, request.lacking) for request in queue.catching_up.values()])
+        while queue.waiting:
+            head = queue.admit()
+            step.chunks.append((head, head.known))
+        assert memory.take(queue.decoding, step.chunks)
+        return step
+
+
+def answering(answer: Callable[[AllIn, Queue, Memory, int], object]) -> Policy:
+    """A policy that answers so."""
+    def plan(self: AllIn, queue: Queue, memory: Memory, now: int) -> object:
+        return answer(self, queue, memory, now)
+
+    return type("Odd", (AllIn,), {"plan": plan, "name": "odd"})()
+
+
+@dataclass
+class FourAtATime(AllIn):
+    """Asks for four steps at once, as multi-step schedulers do. It cannot know when somebody finishes."""
+
+    def plan(self, queue: Queue, memory: Memory, now: int) -> Step | Wait | None:
+        step = super().plan(queue, memory, now)
+        if isinstance(step, Step) and not step.chunks:
+            step.times, step.blocked = 4, "batch"
+        return step
+
+
+def test_a_repeated_step_stops_at_the_first_finish() -> None:
+    """Nobody emits more than the own output, whatever a policy asks for; every invariant holds."""
+    world = play_both([(0, 4, 7), (0, 4, 3)], FourAtATime(), capacity=16 * 50)
+    assert world.tokens(0) == list(range(7))
+    assert world.tokens(1) == list(range(3))
+
+
+def test_a_repeated_step_stops_where_memory_ends() -> None:
+    policy = FourAtATime()
+    world = play([(0, 15, 4)], policy, capacity=16, fails=True)    # one block: 16 tokens, and one more is asked for
+    assert [tick.steps for tick in world.ticks] == [1, 1]
+    assert world.record.used.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("answer", "words"), [
+    (lambda self, queue, memory, now: "run", "plan"),
+    (lambda self, queue, memory, now: Step(), "computes nothing"),
+    (lambda self, queue, memory, now: Wait(now), "not after"),
+    (lambda self, queue, memory, now: Wait(now - 5), "not after"),
+])
+def test_an_answer_that_cannot_be_run_is_the_policys_fault(answer: Callable[..., object], words: str) -> None:
+    world = play([(7, 4, 3)], answering(answer), capacity=160, fails=True)
+    assert isinstance(world.error, PolicyError)
+    assert words in str(world.error)
+    assert str(world.error).startswith("odd: ")
+    assert "\n" not in str(world.error)
+
+
+@dataclass
+class LetsGoTooEarly(AllIn):
+    def leaving(self, finished: list[Request], queue: Queue) -> list[Request]:
+        return list(queue.running.values())
+
+
+def test_who_has_not_finished_cannot_be_let_go() -> None:
+    world = play([(0, 4, 3)], LetsGoTooEarly(), capacity=160, fails=True)
+    assert isinstance(world.error, PolicyError)
+    assert "request 0, which has not finished" in str(world.error)
+
+
+def test_a_policy_that_never_starts_is_told_as_a_stall() -> None:
+    rows = [(0, 4, 3), (20, 4, 3)]
+    with pytest.raises(StalledError, match=r"2 waiting and 0 running, 0 of 2 answered"):
+        simulate(trace_of(rows), answering(lambda self, queue, memory, now: None), cost_model="constant:1")
+
+
+def test_memory_that_is_never_asked_for_is_noticed() -> None:
+    def plan(self: AllIn, queue: Queue, memory: Memory, now: int) -> Step:
+        step = Step()
+        while queue.waiting:
+            head = queue.admit()
+            step.chunks.append((head, head.known))
+        return step
+
+    with pytest.raises((StalledError, PolicyError)):
+        simulate(trace_of([(0, 40, 30)]), answering(plan), kv_capacity_tokens=1000, cost_model="constant:1")
+
+
+def test_a_policy_without_a_plan_says_so() -> None:
+    with pytest.raises(TypeError, match=r"does not say what to run"):
+        play([(0, 4, 3)], type("Empty", (Policy,), {})())
+
+
+def test_a_wait_ends_with_an_arrival_or_with_its_time() -> None:
+    asked: list[int] = []
+
+    def plan(self: AllIn, queue: Queue, memory: Memory, now: int) -> object:
+        asked.append(now)
+        return Wait(now + 50) if now < 100 else AllIn.plan(self, queue, memory, now)
+
+    rows = [(0, 4, 1), (30, 4, 1), (30, 4, 1), (80, 4, 1), (130, 4, 1)]
+    world = play(rows, answering(plan), capacity=160, verify=False)
+    assert asked == [0, 30, 80, 130], "two that come at one instant are seen together"
+    assert world.left_at == dict.fromkeys(range(5), 140)
+
+
+def test_who_arrives_while_it_sleeps_is_served_in_the_same_instant() -> None:
+    world = play_both([(0, 4, 2), (500, 4, 2), (500, 2, 2)], AllIn(), capacity=160)
+    assert [tick.now for tick in world.ticks] == [0, 10, 500, 510]
+
+
+def running(kind: type, places: str) -> Queue:
+    """A queue of running requests, one a letter: (d)ecoding, (c)atching up or (h)eld, oldest first."""
+    queue = Queue(kind(4, lambda *span: None))
+    for index, place in enumerate(places):
+        queue.waiting.append(Request(index, 0, 4, 9))
+        request = queue.admit()
+        if place == "c":
+            continue
+        request._computed, request._generated = 4, 1
+        if place == "h":
+            del queue.catching_up[request.order]
+            queue.hold([request])
+        else:
+            queue.emitted(request, 5)
+    return queue
+
+
+@pytest.mark.parametrize("kind", [LockstepSet, ListedSet])
+class TestTrim:
+    def test_tokens_are_taken_from_the_youngest_backwards(self, kind: type) -> None:
+        queue = running(kind, "ddcd")
+        prompt = queue.running[3]
+        step = Step([(prompt, 4)])
+        queue.trim(step, 3)
+        assert (queue.decoding.size, step.chunks, step.trimmed) == (2, [(prompt, 2)], True)
+        assert [request.index for request in queue.catching_up.values()] == [2, 3]
+
+    def test_those_who_lost_their_token_stand_in_running_order(self, kind: type) -> None:
+        queue = running(kind, "dcd")
+        step = Step([(queue.running[2], 4)])
+        queue.trim(step, 6)
+        assert (queue.decoding.size, step.chunks) == (0, [])
+        assert [request.index for request in queue.catching_up.values()] == [0, 1, 2]
+
+    def test_a_finished_request_that_is_held_has_no_token_to_lose(self, kind: type) -> None:
+        queue = running(kind, "dh")
+        queue.trim(Step(), 1)
+        assert queue.decoding.size == 0, "the decode must lose its token, though a held one is younger"
+        assert [request.index for request in queue.catching_up.values()] == [0]
