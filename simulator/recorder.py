@@ -101,6 +101,10 @@ class Record:
         """One column of the plans."""
         return self.plans[:, PLAN_COLUMNS.index(column)]
 
+    def fold(self) -> None:
+        """Give up the spread columns; `steps` works them out again when it is asked."""
+        self.__dict__.pop("steps", None)
+
     @cached_property
     def steps(self) -> dict[str, Ints]:
         """Every step by itself: the plans' columns spread over their steps, and start, end and blocks used of each.

@@ -180,6 +180,7 @@ class _Runner:
         self._tell(name, rows, rows)
         self._runs += 1
         self._summaries[_key(scenario)] = result.summary() | {"cap": result.policy.slots}
+        result.record.fold()
         return result
 
     def _tell(self, name: str, answered: int, of: int) -> None:
