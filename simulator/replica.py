@@ -54,7 +54,7 @@ class Replica:
         self.env, self.policy, self.memory, self.cost = env, policy, memory, cost
         self.record = Recorder()
         self.decoding = (ListedSet if exact else LockstepSet)(memory.block_size, self.record.span)
-        self.queue = Queue(self.decoding)
+        self.queue = Queue(self.decoding, policy.urgency())
         self.finished = 0
         self._outputs, self._on_finish, self._watch = outputs, on_finish, watch
         self._fast = policy.is_steady() and not exact
@@ -70,7 +70,7 @@ class Replica:
     def submit(self, request: Request) -> None:
         """Take a request into the queue."""
         self.record.sent.extend((request.index, request.arrival))
-        self.queue.waiting.append(request)
+        self.queue.wait(request)
         self._ring()
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ class Request:
         index: Row of the trace.
         arrival: When the client sent it, in nanoseconds.
         prompt: Prompt tokens.
+        prefix: Shared prefix of the prompt: ids and the tokens up to which each reaches, in that order. Requests with
+            the same id have all tokens up to there in common.
+        priority: Lower is more urgent; only policies that know priorities care.
+        name: The engine's id of it, a string.
         max_tokens: Declared bound on output tokens; the only output length a policy sees.
         order: Place in the running order, new at each admission; None while it waits.
         admitted: When it took its present slot, in nanoseconds; None while it waits.
@@ -25,10 +30,12 @@ class Request:
     """
 
     __slots__ = ("_computed", "_generated", "_joined", "_last", "_set",
-                 "admitted", "arrival", "index", "lost", "max_tokens", "order", "prompt")
+                 "admitted", "arrival", "index", "lost", "max_tokens", "name", "order", "prefix", "priority", "prompt")
 
-    def __init__(self, index: int, arrival: int, prompt: int, max_tokens: int) -> None:
+    def __init__(self, index: int, arrival: int, prompt: int, max_tokens: int, *,
+                 prefix: tuple[tuple[Hashable, int], ...] = (), priority: int = 0, name: str | None = None) -> None:
         self.index, self.arrival, self.prompt, self.max_tokens = index, arrival, prompt, max_tokens
+        self.prefix, self.priority, self.name = prefix, priority, str(index) if name is None else name
         self.order: int | None = None
         self.admitted: int | None = None
         self.lost = 0
@@ -63,6 +70,10 @@ class Request:
     def decoding(self) -> bool:
         """Whether it computes exactly one token in every step."""
         return self._set is not None
+
+    def reuse(self, tokens: int) -> None:
+        """Find the KV of the first `tokens` at hand: they count as computed."""
+        self._computed = tokens
 
     def forget(self) -> None:
         """Lose all KV (preemption): everything computed so far must be computed again."""

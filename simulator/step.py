@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from simulator.batch import DecodingSet
 from simulator.memory.base import Memory
@@ -56,13 +57,13 @@ class Wait:
 class Queue:
     """Who waits and who runs on one replica.
 
-    ``waiting`` is in the order of service. ``running`` maps the running order to requests, oldest admission first.
+    ``waiting`` is in the order of service: as they came, or by `urgency`, the smallest first. ``running`` maps the running order to requests, oldest admission first.
     Each of them is in exactly one of ``decoding`` (one token a step), ``catching_up`` (lacks more than that)
     and ``held`` (finished, but not yet let go). ``closed`` says that no request will follow those that wait.
     """
 
-    def __init__(self, decoding: DecodingSet) -> None:
-        self.decoding = decoding
+    def __init__(self, decoding: DecodingSet, urgency: Callable[[Request], Any] | None = None) -> None:
+        self.decoding, self._urgency = decoding, urgency
         self.waiting: deque[Request] = deque()
         self.running: dict[int, Request] = {}
         self.catching_up: dict[int, Request] = {}
@@ -78,6 +79,13 @@ class Queue:
         """The latest admission among those running."""
         return next(reversed(self.running.values()))
 
+    def wait(self, request: Request) -> None:
+        """Take in a request: at the end, or where its urgency puts it."""
+        if self._urgency is None:
+            self.waiting.append(request)
+        else:
+            insort(self.waiting, request, key=self._urgency)
+
     def admit(self) -> Request:
         """Move the head of the queue to the end of the running order."""
         request = self.waiting.popleft()
@@ -86,16 +94,23 @@ class Queue:
         self.running[request.order] = self.catching_up[request.order] = request
         return request
 
-    def preempt(self, request: Request, memory: Memory) -> Request:
-        """Send a running request back to the front of the queue; its KV is lost, its tokens are not."""
+    def preempt(self, request: Request, memory: Memory, ahead: int = 0) -> Request:
+        """Send a running request back to the front of the queue, or where its urgency puts it.
+
+        Its KV is lost, its tokens are not.
+        `ahead` tokens of room were already made for it in this step.
+        """
         order = request.order
         assert order is not None
         del self.running[order]
         if self.catching_up.pop(order, None) is None:
             self.decoding.leave(request)
-        memory.release(request)
+        memory.release(request, ahead=ahead, returns=True)
         request.forget()
-        self.waiting.appendleft(request)
+        if self._urgency is None:
+            self.waiting.appendleft(request)
+        else:
+            insort(self.waiting, request, key=self._urgency)
         return request
 
     def trim(self, step: Step, excess: int) -> None:
@@ -103,7 +118,7 @@ class Queue:
 
         A decode that loses its token falls out of the decoding set and catches up later.
         """
-        tokens = {request.order: n for request, n in step.chunks}
+        tokens, without = {request.order: n for request, n in step.chunks}, []
         for order, request in reversed(self.running.items()):
             if excess <= 0:
                 break
@@ -114,11 +129,17 @@ class Queue:
             if order in tokens:
                 tokens[order] -= taken
             else:
-                self.decoding.leave(request)
-                self.catching_up[order] = request
-        self.catching_up = dict(sorted(self.catching_up.items()))
+                without.append(request)
+        self.sit_out(without)
         step.chunks = [(request, tokens[request.order]) for request, _ in step.chunks if tokens[request.order]]
         step.trimmed = True
+
+    def sit_out(self, members: Iterable[Request]) -> None:
+        """Take members out of the decoding set because they get no token in this step: they catch up later."""
+        for request in members:
+            self.decoding.leave(request)
+            self.catching_up[request.order] = request    # type: ignore[index]
+        self.catching_up = dict(sorted(self.catching_up.items()))
 
     def emitted(self, request: Request, left: int) -> None:
         """Take note that one who caught up has emitted a token and will emit `left` more."""

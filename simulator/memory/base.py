@@ -31,12 +31,14 @@ class Memory(ABC):
         evictable: How many of the free blocks still hold reusable KV.
         shortage: Why the latest refusal came: too little memory, or no hole that is long enough.
         promised: Tokens that the requests' reservations cover, used or not; None where nothing is reserved.
+        shared_tokens: Tokens of KV that requests hold together, counted once for each holder beyond the first.
     """
 
     block_size: int = 1
     evictable: int = 0
     shortage: Literal["memory", "fragmentation"] = "memory"
     promised: int | None = None
+    shared_tokens: int = 0
 
     def __init__(self, capacity: int) -> None:
         self.capacity = self.free = capacity
@@ -54,9 +56,16 @@ class Memory(ABC):
         """Tokens of the request whose KV is at hand before it computes anything."""
         return 0
 
+    def demand(self, request: Request, tokens: int) -> int:
+        """Free blocks that are gone once the request, which holds nothing yet, has room for its first `tokens`."""
+        return self.blocks_for(tokens)
+
     @abstractmethod
     def grow(self, request: Request, tokens: int) -> bool:
-        """Make room for `tokens` tokens more of the request; False, and nothing changes, if there is none."""
+        """Make room for `tokens` tokens more of the request; False, and nothing changes, if there is none.
+
+        A request that holds nothing yet also gets hold of what is `cached` of it: that counts as computed.
+        """
 
     @abstractmethod
     def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
@@ -70,8 +79,11 @@ class Memory(ABC):
         """
 
     @abstractmethod
-    def release(self, request: Request) -> None:
-        """Take back everything the request holds."""
+    def release(self, request: Request, *, ahead: int = 0, returns: bool = False) -> None:
+        """Take back everything the request holds.
+
+        `ahead` tokens of room were made for a step that it takes no part in; `returns` says that it will come again.
+        """
 
     @abstractmethod
     def footprint(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> Lengths:

@@ -63,7 +63,7 @@ class Contiguous(Memory):
     def extend(self, decoding: DecodingSet, steps: int) -> list[int]:
         return [self.used] * steps
 
-    def release(self, request: Request) -> None:
+    def release(self, request: Request, *, ahead: int = 0, returns: bool = False) -> None:
         address, length, size = self._at.pop(request.index)
         self._space.give(address, length)
         self.free += length

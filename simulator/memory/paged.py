@@ -22,7 +22,7 @@ class Paged(Memory):
         self.block_size = block_size
 
     def _growth(self, request: Request, tokens: int) -> int:
-        computed = request._computed
+        computed = request.computed
         return self.blocks_for(computed + tokens) - self.blocks_for(computed)
 
     def grow(self, request: Request, tokens: int) -> bool:
@@ -49,8 +49,8 @@ class Paged(Memory):
             self.free = self.capacity - used[-1]
         return used
 
-    def release(self, request: Request) -> None:
-        self.free += self.blocks_for(request.computed)
+    def release(self, request: Request, *, ahead: int = 0, returns: bool = False) -> None:
+        self.free += self.blocks_for(request.computed + ahead)
 
     def footprint(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> Lengths:
         # The last token generated never gets KV: nothing is computed after it.

@@ -5,6 +5,7 @@ It knows no clock beyond `now`, no cost, no record and no true output length.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -43,6 +44,10 @@ class Policy:
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | Wait | None:
         """What to run at `now` (nanoseconds): a Step, a Wait, or None to sleep until a request arrives."""
         raise TypeError(f"{type(self).__name__} does not say what to run: write its plan(queue, memory, now)")
+
+    def urgency(self) -> Callable[[Request], Any] | None:
+        """A key by which the queue is kept, the smallest first; None keeps it in the order of arrival."""
+        return None
 
     def leaving(self, finished: list[Request], queue: Queue) -> list[Request]:
         """Who gives up slot and memory after a step in which `finished` emitted their last token."""

@@ -1,19 +1,23 @@
 """vLLM's scheduler: continuous batching over paged memory, with chunked prefill and preemption by recompute.
 
-Mirrors: vLLM 0.33.0, the synchronous V1 scheduler, one full-attention KV group, first come first served.
+Mirrors: vLLM 0.33.0, the synchronous V1 scheduler, one full-attention KV group.
 There is no prefill or decode phase: every request catches up the tokens whose KV it lacks, within one token budget.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED, Lengths, Memory
 from simulator.memory.paged import Paged
-from simulator.policies.base import Policy, flag, positive
+from simulator.memory.prefix import PrefixCached
+from simulator.policies.base import Policy, flag, one_of, positive
+from simulator.policies.vllm_priority import by_priority, serve_by_priority
+from simulator.request import Request
 from simulator.step import Queue, Step
 
 GIB = 1 << 30
@@ -21,7 +25,7 @@ GIB = 1 << 30
 
 @dataclass
 class Vllm(Policy):
-    """vLLM 0.33.0, policy "fcfs".
+    """vLLM 0.33.0.
 
     Attributes:
         max_num_seqs: Most running requests; default 1024 on GPUs of 70 GiB and more but the A100, 256 elsewhere.
@@ -29,31 +33,36 @@ class Vllm(Policy):
             2048 elsewhere.
         block_size: Tokens a block.
         enable_chunked_prefill: A prompt may be computed in several steps.
+        enable_prefix_caching: Full blocks keep their KV after they are freed, and whoever has the same prefix reuses it.
         long_prefill_token_threshold: Longest chunk of one request while it is not alone; 0: no limit.
         scheduler_reserve_full_isl: Admit only who finds room for all tokens known, not only for the first chunk.
         watermark: Share of the blocks that an admission leaves free while others run.
+        scheduling_policy: "fcfs" or "priority": who waits and who is preempted is then a matter of (priority, arrival).
         max_model_len: Longest prompt plus output, in tokens; default the model's.
     """
 
     name: ClassVar[str] = "vllm"
     version: ClassVar[str] = "vLLM 0.33.0 (V1 scheduler, synchronous)"
     evidence: ClassVar[str] = "recorded"
-    left_out: ClassVar[tuple[str, ...]] = ("prefix caching", "priorities", "speculative decoding",
-                                           "asynchronous scheduling", "LoRA and encoder budgets")
+    left_out: ClassVar[tuple[str, ...]] = ("speculative decoding", "asynchronous scheduling",
+                                           "LoRA and encoder budgets", "several KV groups")
     steady: ClassVar[bool] = True
 
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
     block_size: int = 16
     enable_chunked_prefill: bool = True
+    enable_prefix_caching: bool = True
     long_prefill_token_threshold: int = 0
     scheduler_reserve_full_isl: bool = True
     watermark: float = 0.0
+    scheduling_policy: str = "fcfs"
     max_model_len: int | None = None
 
     def __post_init__(self) -> None:
         positive(self, "max_num_seqs", "max_num_batched_tokens", "block_size", "max_model_len")
-        flag(self, "enable_chunked_prefill", "scheduler_reserve_full_isl")
+        flag(self, "enable_chunked_prefill", "enable_prefix_caching", "scheduler_reserve_full_isl")
+        one_of(self, "scheduling_policy", ("fcfs", "priority"))
         if not isinstance(self.long_prefill_token_threshold, int) or self.long_prefill_token_threshold < 0:
             raise InputError("vllm: long_prefill_token_threshold must be a whole number of at least 0, "
                              f"not {self.long_prefill_token_threshold!r}")
@@ -83,7 +92,8 @@ class Vllm(Policy):
 
     def memory(self, deployment: Deployment, outputs: Lengths) -> Memory:
         blocks = deployment.kv_capacity_tokens // self.block_size
-        return Paged(max(0, blocks - 1), self.block_size)    # block 0 is the engine's null block
+        kind = PrefixCached if self.enable_prefix_caching else Paged
+        return kind(max(0, blocks - 1), self.block_size)    # block 0 is the engine's null block
 
     @property
     def slots(self) -> int:
@@ -92,19 +102,20 @@ class Vllm(Policy):
     def bounded_by(self, slots: int) -> Self:
         return replace(self, max_num_seqs=slots, max_num_batched_tokens=UNLIMITED)
 
+    def urgency(self) -> Callable[[Request], Any] | None:
+        return by_priority if self.scheduling_policy == "priority" else None
+
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | None:
         step = Step()
         longest = self.long_prefill_token_threshold
         if not longest or len(queue) == 1:
             longest = UNLIMITED
-        budget = self._serve_running(queue, step, longest)
-        while not memory.take(queue.decoding, step.chunks):
-            step.drop(queue.preempt(queue.youngest, memory))
+        budget = self._serve_running(queue, memory, step, longest)
         if not step.preempted:
             self._admit(queue, memory, step, budget, longest)
         return step if queue.running or step.preempted else None
 
-    def _serve_running(self, queue: Queue, step: Step, longest: int) -> int:
+    def _serve_running(self, queue: Queue, memory: Memory, step: Step, longest: int) -> int:
         """Everyone running wants the tokens it lacks; the oldest is served first. Returns the budget left."""
         assert self.max_num_batched_tokens is not None
         budget = self.max_num_batched_tokens - queue.decoding.size
@@ -112,9 +123,15 @@ class Vllm(Policy):
             tokens = min(request.lacking, longest)
             step.chunks.append((request, tokens))
             budget -= tokens
+        if self.scheduling_policy == "priority":
+            if budget < 0 or not memory.take(queue.decoding, step.chunks):
+                budget = serve_by_priority(queue, memory, step, self.max_num_batched_tokens, longest)
+            return budget
         if budget < 0:
             queue.trim(step, -budget)
             budget = 0
+        while not memory.take(queue.decoding, step.chunks):
+            step.drop(queue.preempt(queue.youngest, memory))
         return budget
 
     def _admit(self, queue: Queue, memory: Memory, step: Step, budget: int, longest: int) -> None:
@@ -128,7 +145,7 @@ class Vllm(Policy):
                 step.blocked = "cap"
             elif budget <= 0 or (tokens > budget and not self.enable_chunked_prefill):
                 step.blocked = "budget"
-            elif not self._fits(head.known if self.scheduler_reserve_full_isl else cached + min(tokens, budget),
+            elif not self._fits(head, head.known if self.scheduler_reserve_full_isl else cached + min(tokens, budget),
                                 memory, bool(running)):
                 step.blocked = memory.shortage
             if step.blocked:
@@ -138,6 +155,6 @@ class Vllm(Policy):
             step.chunks.append((head, tokens))
             budget -= tokens
 
-    def _fits(self, tokens: int, memory: Memory, others_run: bool) -> bool:
+    def _fits(self, head: Request, tokens: int, memory: Memory, others_run: bool) -> bool:
         spare = int(self.watermark * (memory.capacity + 1)) if self.watermark and others_run else 0
-        return memory.blocks_for(tokens) + spare <= memory.free
+        return memory.demand(head, tokens) + spare <= memory.free
