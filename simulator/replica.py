@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Protocol
 
 from simpy import Environment, Event
 
@@ -21,8 +21,18 @@ from simulator.recorder import CODES, Recorder
 from simulator.request import Request
 from simulator.step import Queue, Step, Wait
 
-Watcher = Callable[[Step, Queue, int], None]
-"""Called with the step, the queue and the time, between plan and commit: for conformance runs and tests."""
+SMALLEST = StepShape(1, 0)
+"""What a step is priced as that computes nothing."""
+
+
+class Watcher(Protocol):
+    """Hears of every step of a replica: for conformance runs and tests."""
+
+    def planned(self, step: Step, queue: Queue, now: int) -> None:
+        """The policy has decided, memory is taken (that of a whole stretch, too), and nothing is counted yet."""
+
+    def committed(self, steps: int) -> None:
+        """The step, repeated `steps` times, is counted, and those who may leave have left."""
 
 
 class Last(Event):
@@ -59,6 +69,7 @@ class Replica:
         self._outputs, self._on_finish, self._watch = outputs, on_finish, watch
         self._fast = policy.is_steady() and not exact
         self._ranged = cost.in_range(StepShape(1, 1)) is not None
+        self._barren = False    # whether the latest step computed nothing
         self._doorbell: Event | None = None
         env.process(self._run())
 
@@ -112,25 +123,24 @@ class Replica:
         """Note what the step is, how often it repeats, and when each repetition ends."""
         now = self.now
         shape = self._shape(step)
-        if not shape.decodes and not shape.chunks:
-            self._complain_of_no_progress(step)
+        priced = self._priced(step, shape)
         row = self._describe(step, shape)
-        durations = [self.cost.time(shape)]
+        durations = [self.cost.time(priced)]
         times = self._at_most(step, durations[0])
         if times > 1:
-            durations = self.cost.decode_times(shape, times)
+            durations = self.cost.decode_times(priced, times)
         ends = list(accumulate(durations, initial=now))[1:]
         used = [self.memory.used]
         if times > 1:
             ends, used = self._shorten(step, ends, used)
         if self._watch:
-            self._watch(step, self.queue, now)
+            self._watch.planned(step, self.queue, now)
         excess = self._excess(step, ends) if shape.padded or step.pad_to else 0
         self.record.plans.extend((now, len(ends), *row, excess))
         self.record.ends.extend(ends)
         self.record.used.extend(used)
         if self._ranged:
-            self._count_out_of_range(shape, len(ends))
+            self._count_out_of_range(priced, len(ends))
         return ends
 
     def _shape(self, step: Step) -> StepShape:
@@ -140,6 +150,14 @@ class Replica:
             chunks = ((step.pad_to, 0),) * len(step.chunks)
             return StepShape(decodes, decodes * step.pad_to, chunks, self._padding(step), "padded")
         return StepShape(decodes, self.decoding.context + step.spent_context, _chunks(step), step.spent)
+
+    def _priced(self, step: Step, shape: StepShape) -> StepShape:
+        """The shape that is paid for. A step may compute nothing if it preempts somebody, but not twice in a row."""
+        barren = not shape.decodes and not shape.chunks
+        if barren and (self._barren or not step.preempted):
+            self._complain_of_no_progress(step)
+        self._barren = barren
+        return SMALLEST if barren else shape
 
     def _excess(self, step: Step, ends: list[int]) -> int:
         """Nanoseconds by which these steps take longer than if they computed useful rows at their own lengths."""
@@ -218,6 +236,8 @@ class Replica:
         self.queue.hold(finished)
         for request in self.policy.leaving(finished, self.queue):
             self._let_go(request)
+        if self._watch:
+            self._watch.committed(steps)
 
     def _catch_up(self, step: Step) -> list[Request]:
         """Count the chunks; who has caught up emits a token. Returns those who are done with it."""

@@ -14,6 +14,7 @@ from simulator.clients import Client
 from simulator.errors import StalledError
 from simulator.memory.base import UNLIMITED
 from simulator.policies import Policy
+from simulator.prefixes import prefixes
 from simulator.replica import Replica, Watcher
 from simulator.request import Request
 from simulator.result import Result
@@ -54,10 +55,10 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
 def requests_of(setup: Setup) -> Iterator[Request]:
     """The accepted requests in the order of arrival, made as they are needed."""
     columns = zip(setup.verdict.tolist(), setup.trace.arrival.tolist(), setup.prompt.tolist(),
-                  setup.max_tokens.tolist(), strict=True)
-    for index, (verdict, arrival, prompt, max_tokens) in enumerate(columns):
+                  setup.max_tokens.tolist(), prefixes(setup.trace), strict=True)
+    for index, (verdict, arrival, prompt, max_tokens, prefix) in enumerate(columns):
         if verdict == 0:
-            yield Request(index, arrival, prompt, max_tokens)
+            yield Request(index, arrival, prompt, max_tokens, prefix=prefix)
 
 
 def _counting(client: Client, accepted: int, progress: Progress | None) -> Callable[[Request], None]:

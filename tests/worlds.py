@@ -98,16 +98,6 @@ class Tick:
         return f"{self.now}{times}: " + " | ".join(part.strip() for part in parts if part.strip())
 
 
-class _Replica(Replica):
-    """A replica that tells when a commit is over."""
-
-    after: Any = None
-
-    def _commit(self, step: Step, steps: int) -> None:
-        super()._commit(step, steps)
-        self.after(steps)
-
-
 @dataclass
 class World:
     """What `play` returns."""
@@ -201,27 +191,30 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
 
 def attach(world: World, env: Environment, keep: bool) -> Replica:
     """Make the replica of a world, with all ears on; somebody must send it requests."""
-    pending: list[Tick] = []
-
-    def watch(step: Step, queue: Queue, now: int) -> None:
-        world.plans += 1
-        if keep:
-            pending.append(_tick(world, step, queue, now))
-
-    def after(steps: int) -> None:
-        if keep:
-            _finish_tick(world, pending.pop(), steps)
-
     def on_finish(request: Request) -> None:
         world.left.append(request.index)
         world.left_at[request.index] = env.now
         world.client.finished(request)
 
-    replica = _Replica(env, world.policy, world.memory, world.cost, world.output, exact=world.exact,
-                       on_finish=on_finish, watch=watch)
-    replica.after = after
-    world.replica = replica
-    return replica
+    world.replica = Replica(env, world.policy, world.memory, world.cost, world.output, exact=world.exact,
+                            on_finish=on_finish, watch=_Log(world, keep))
+    return world.replica
+
+
+class _Log:
+    """A watcher that counts the plans of a world and, if asked to, keeps a tick of each."""
+
+    def __init__(self, world: World, keep: bool) -> None:
+        self._world, self._keep = world, keep
+
+    def planned(self, step: Step, queue: Queue, now: int) -> None:
+        self._world.plans += 1
+        if self._keep:
+            self._tick = _tick(self._world, step, queue, now)
+
+    def committed(self, steps: int) -> None:
+        if self._keep:
+            _finish_tick(self._world, self._tick, steps)
 
 
 def _tick(world: World, step: Step, queue: Queue, now: int) -> Tick:

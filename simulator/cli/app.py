@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from cost_models import choose
 from simulator.cli.compare import compare
+from simulator.cli.conformance import conformance
 from simulator.cli.listing import list_
 from simulator.cli.run import run
 from simulator.cli.trace import describe
@@ -29,6 +30,7 @@ app = typer.Typer(name="batchsim", cls=Commands, no_args_is_help=False, pretty_e
 app.command("compare")(compare)
 app.command("run")(run)
 app.command("list")(list_)
+app.command("conformance")(conformance)
 traces_app = typer.Typer(cls=Commands, help="Look into traces.")
 traces_app.command("describe")(describe)
 app.add_typer(traces_app, name="trace")

@@ -49,3 +49,14 @@ def kinds(incomplete: str) -> list[str]:
 def loads(incomplete: str) -> list[str]:
     """How the requests may come."""
     return _starting(("trace", "saturated"), incomplete)
+
+
+def engines(incomplete: str) -> list[str]:
+    """Engines whose recordings can be read."""
+    from simulator.conformance import ENGINES
+    return _starting(ENGINES, incomplete)
+
+
+def modes(incomplete: str) -> list[str]:
+    """How recordings may be replayed."""
+    return _starting(("exact", "fast", "both"), incomplete)

@@ -27,21 +27,31 @@ class Memory(ABC):
 
     Attributes:
         capacity: Blocks in all; UNLIMITED or more means no bound.
-        free: Blocks that a request could take now, those of evictable cache entries included.
-        evictable: How many of the free blocks still hold reusable KV.
         shortage: Why the latest refusal came: too little memory, or no hole that is long enough.
         promised: Tokens that the requests' reservations cover, used or not; None where nothing is reserved.
-        shared_tokens: Tokens of KV that requests hold together, counted once for each holder beyond the first.
     """
 
     block_size: int = 1
-    evictable: int = 0
     shortage: Literal["memory", "fragmentation"] = "memory"
     promised: int | None = None
-    shared_tokens: int = 0
 
     def __init__(self, capacity: int) -> None:
-        self.capacity = self.free = capacity
+        self.capacity = self._free = capacity
+
+    @property
+    def free(self) -> int:
+        """Blocks that a request could take now, those that still hold reusable KV included."""
+        return self._free
+
+    @property
+    def evictable(self) -> int:
+        """How many of the free blocks still hold reusable KV."""
+        return 0
+
+    @property
+    def shared_tokens(self) -> int:
+        """Tokens of KV that requests hold together, counted once for each holder beyond the first."""
+        return 0
 
     @property
     def used(self) -> int:

@@ -53,7 +53,7 @@ class Contiguous(Memory):
             self.shortage = "fragmentation" if size <= self.free else "memory"
             return False
         self._at[request.index] = (*place, size)
-        self.free -= place[1]
+        self._free -= place[1]
         self.promised += size
         return True
 
@@ -66,7 +66,7 @@ class Contiguous(Memory):
     def release(self, request: Request, *, ahead: int = 0, returns: bool = False) -> None:
         address, length, size = self._at.pop(request.index)
         self._space.give(address, length)
-        self.free += length
+        self._free += length
         self.promised -= size
 
     def footprint(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> Lengths:

@@ -29,7 +29,7 @@ class Paged(Memory):
         need = self._growth(request, tokens)
         if need > self.free:
             return False
-        self.free -= need
+        self._free -= need
         return True
 
     def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
@@ -38,7 +38,7 @@ class Paged(Memory):
             need += self._growth(request, tokens)
         if need > self.free:
             return False
-        self.free -= need
+        self._free -= need
         return True
 
     def extend(self, decoding: DecodingSet, steps: int) -> list[int]:
@@ -46,11 +46,11 @@ class Paged(Memory):
         if used[-1] > self.capacity:
             used = used[:bisect_right(used, self.capacity)]
         if used:
-            self.free = self.capacity - used[-1]
+            self._free = self.capacity - used[-1]
         return used
 
     def release(self, request: Request, *, ahead: int = 0, returns: bool = False) -> None:
-        self.free += self.blocks_for(request.computed + ahead)
+        self._free += self.blocks_for(request.computed + ahead)
 
     def footprint(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> Lengths:
         # The last token generated never gets KV: nothing is computed after it.

@@ -29,29 +29,22 @@ class PrefixCached(Paged):
     """A pool of `capacity` blocks of `block_size` tokens that remembers full blocks."""
 
     def __init__(self, capacity: int, block_size: int = 16) -> None:
+        super().__init__(capacity, block_size)
         self._line = FreeLine(capacity)
         self._strips: dict[Any, list[Strip]] = {}           # by node, in the order of publication
         self._tables: dict[Request, list[Strip]] = {}       # strips that a request holds, in the order of position
-        self._shared = 0
-        super().__init__(capacity, block_size)
+        self._shared = 0    # blocks, counted once for each holder beyond the first
 
     @property
-    def free(self) -> int:    # type: ignore[override]
-        """Blocks that could be taken now, cached ones included."""
+    def free(self) -> int:
         return self._line.free
 
-    @free.setter
-    def free(self, blocks: int) -> None:
-        """The line counts for itself; only the whole pool is set from outside."""
-
     @property
-    def evictable(self) -> int:    # type: ignore[override]
-        """Free blocks that still hold KV."""
+    def evictable(self) -> int:
         return self._line.free - self._line.empty
 
     @property
     def shared_tokens(self) -> int:
-        """Tokens of KV that several requests hold together, each sharing counted once."""
         return self._shared * self.block_size
 
     # What a policy asks

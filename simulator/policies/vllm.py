@@ -16,7 +16,7 @@ from simulator.memory.base import UNLIMITED, Lengths, Memory
 from simulator.memory.paged import Paged
 from simulator.memory.prefix import PrefixCached
 from simulator.policies.base import Policy, flag, one_of, positive
-from simulator.policies.vllm_priority import by_priority, serve_by_priority
+from simulator.policies.vllm_priority import by_priority, latest, least_urgent, serve_one_by_one
 from simulator.request import Request
 from simulator.step import Queue, Step
 
@@ -113,6 +113,8 @@ class Vllm(Policy):
         budget = self._serve_running(queue, memory, step, longest)
         if not step.preempted:
             self._admit(queue, memory, step, budget, longest)
+        if step.blocked != "cap" and self.scheduling_policy == "priority":
+            step.blocked = None    # someone more urgent may come, go to the head and fit
         return step if queue.running or step.preempted else None
 
     def _serve_running(self, queue: Queue, memory: Memory, step: Step, longest: int) -> int:
@@ -123,15 +125,13 @@ class Vllm(Policy):
             tokens = min(request.lacking, longest)
             step.chunks.append((request, tokens))
             budget -= tokens
-        if self.scheduling_policy == "priority":
-            if budget < 0 or not memory.take(queue.decoding, step.chunks):
-                budget = serve_by_priority(queue, memory, step, self.max_num_batched_tokens, longest)
-            return budget
-        if budget < 0:
+        first_come = self.scheduling_policy == "fcfs"
+        if budget < 0 and first_come:
             queue.trim(step, -budget)
             budget = 0
-        while not memory.take(queue.decoding, step.chunks):
-            step.drop(queue.preempt(queue.youngest, memory))
+        if budget < 0 or not memory.take(queue.decoding, step.chunks):
+            budget = serve_one_by_one(queue, memory, step, self.max_num_batched_tokens, longest,
+                                      latest if first_come else least_urgent)
         return budget
 
     def _admit(self, queue: Queue, memory: Memory, step: Step, budget: int, longest: int) -> None:

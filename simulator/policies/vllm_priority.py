@@ -1,11 +1,14 @@
-"""vLLM's priority rule: who waits first, who is preempted, and the walk that finds out.
+"""vLLM's priority rule, who waits first and who is preempted, and the walk by which running requests get memory.
 
-It differs from first come, first served only where memory or the token budget runs short. Then the running requests
-are walked in order: a victim may already have its tokens of this step, and gives them back.
-Mirrors: vLLM 0.33.0, policy "priority".
+The walk is taken only where memory or the token budget runs short: the running requests are served one by one, in
+order. By priority a victim may already have its tokens of this step, and gives them back. First come, first served, the
+walk preempts whom a shorter rule would, but only it takes the free blocks in the engine's order.
+Mirrors: vLLM 0.33.0.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from simulator.memory.base import Memory
 from simulator.request import Request
@@ -17,8 +20,19 @@ def by_priority(request: Request) -> tuple[int, int, str]:
     return request.priority, request.arrival, request.name
 
 
-def serve_by_priority(queue: Queue, memory: Memory, step: Step, budget: int, longest: int) -> int:
-    """Give the running requests their tokens one by one; whoever lacks memory preempts the least urgent.
+def least_urgent(queue: Queue) -> Request:
+    """Who is preempted by priority: the largest priority, then the latest arrival, then the oldest admission."""
+    return max(queue.running.values(), key=lambda request: (request.priority, request.arrival))
+
+
+def latest(queue: Queue) -> Request:
+    """Who is preempted first come, first served: the latest admission."""
+    return queue.youngest
+
+
+def serve_one_by_one(queue: Queue, memory: Memory, step: Step, budget: int, longest: int,
+                     choose: Callable[[Queue], Request]) -> int:
+    """Give the running requests their tokens in order; whoever lacks memory preempts those that `choose` names.
 
     The victim may be the request itself: then the walk goes on with the next. Returns the budget left.
     """
@@ -31,7 +45,7 @@ def serve_by_priority(queue: Queue, memory: Memory, step: Step, budget: int, lon
             continue
         tokens = min(request.lacking, longest, budget)
         while request.order is not None and not memory.grow(request, tokens):
-            victim = max(queue.running.values(), key=lambda other: (other.priority, other.arrival))
+            victim = choose(queue)
             returned = granted.pop(victim, 0)
             budget += returned
             step.preempted.append(queue.preempt(victim, memory, returned))
