@@ -13,7 +13,7 @@ from simulator.cli.main import main
 Refused = Callable[..., str]
 
 WORDS = [
-    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, trace)"),
+    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, conformance, trace)"),
     ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe)"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
     ("run --zzz", "unknown option '--zzz': see `batchsim run --help`"),
