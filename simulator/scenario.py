@@ -8,7 +8,7 @@ from math import isnan
 from typing import Any, Literal
 
 from cost_models import CostModel, ModelSpec
-from simulator.errors import InputError
+from simulator.errors import InputError, choose
 from simulator.policies import Policy
 from traces import Trace
 
@@ -103,6 +103,13 @@ class Scenario:
         for name in ("model", "cost_model"):
             plain[name] = getattr(plain[name], "name", plain[name])
         return {name: "inf" if value == float("inf") else value for name, value in plain.items()}
+
+
+def scenario_of(**fields: Any) -> Scenario:
+    """A scenario with these fields; one that it does not have is an InputError with the nearest name."""
+    for name in fields:
+        choose("field of a scenario", name, Scenario.__dataclass_fields__)
+    return Scenario(**fields)
 
 
 def _check_count(name: str, value: object) -> None:

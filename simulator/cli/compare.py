@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURES = ("timeline.svg", "batch.svg")
+FINDINGS = "comparison.json"
 
 
 @with_flags
@@ -35,7 +36,7 @@ def compare(simulated: Simulated, written: Written, common: Common,
     """Compare policies on one trace: how much they serve, how it feels, and where the difference comes from."""
     names, asked, options = values.words("--policies", policies), written.asked, simulated.scenario(common)
     directory = ResultDirectory(written.directory, force=written.force)
-    directory.check([*(run_name(name, load) for name in names for load in LOADS), *FIGURES])
+    directory.check([*(run_name(name, load) for name in names for load in LOADS), *FIGURES, FINDINGS])
     with Bar("compare", quiet=common.quiet) as bar:
         found = study(policies=names, settings=simulated.knobs, progress=bar.many, **options)
     directory.write(_files(found, written.save_detailed, asked))
@@ -45,7 +46,7 @@ def compare(simulated: Simulated, written: Written, common: Common,
     from simulator.cli.tables import print_comparison
     print_comparison(answers(), found)
     if not common.quiet:
-        note(f"written to {directory.path}/: a JSON a run, {' and '.join(FIGURES)}")
+        note(f"written to {directory.path}/: a JSON for each run, {FINDINGS}, {' and '.join(FIGURES)}")
 
 
 def _files(found: Comparison, detailed: bool, asked: Mapping[str, Any]) -> dict[str, bytes]:
@@ -53,6 +54,7 @@ def _files(found: Comparison, detailed: bool, asked: Mapping[str, Any]) -> dict[
     files: dict[str, bytes] = {}
     for (label, load), result in found.results.items():
         files |= run_files(result, run_name(label, load), detailed=detailed, asked=asked)
+    files[FINDINGS] = as_json(found.findings()).encode()
     return files | dict(_drawn(found))
 
 
@@ -61,7 +63,7 @@ def _drawn(found: Comparison) -> Iterator[tuple[str, bytes]]:
     logging.getLogger("matplotlib").setLevel(logging.ERROR)    # it talks of font caches and home directories
     from simulator.plots import batch_figure, save_figure, timeline_figure
     saturated = {label: found.results[label, "saturated"] for label in found.labels}
-    drawn = timeline_figure(found.equal_slots), batch_figure(saturated)
+    drawn = timeline_figure(found.equal_slots, what=found.equal), batch_figure(saturated)
     figures: dict[str, Figure] = dict(zip(FIGURES, drawn, strict=True))
     with TemporaryDirectory() as scratch:
         for name, figure in figures.items():

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 from typer import Option
 
 import traces
-from cost_models import choose
 from simulator.cli import complete, values
+from simulator.errors import choose
 from simulator.memory.base import UNLIMITED
 from simulator.scenario import Scenario
 from simulator.summary import LATENCIES

@@ -13,8 +13,9 @@ from simulator.cli.lines import note
 from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Simulated, Written
 from simulator.cli.output import ResultDirectory, run_files, run_name
 from simulator.cli.progress import Bar
-from simulator.cli.summary import print_summary, remarks
+from simulator.cli.summary import print_summary
 from simulator.policies.making import make_policies
+from simulator.remarks import remarks
 from simulator.scenario import Scenario
 from simulator.simulate import run as simulate
 

@@ -14,6 +14,9 @@ from simulator.memory.base import UNLIMITED, Lengths, Memory
 from simulator.request import Request
 from simulator.step import Queue, Step, Wait
 
+CAPS = ("max_num_seqs", "max_batch_size", "max_running_requests")
+"""What engines call the most requests that may run at once."""
+
 
 @dataclass
 class Policy:
@@ -59,8 +62,8 @@ class Policy:
 
     @property
     def slots(self) -> int:
-        """Most requests that may run at once; UNLIMITED without a cap."""
-        return UNLIMITED
+        """Most requests that may run at once: the knob that says so by an engine's name; UNLIMITED without a cap."""
+        return next((getattr(self, knob) or UNLIMITED for knob in CAPS if knob in self.knobs()), UNLIMITED)
 
     @classmethod
     def is_steady(cls) -> bool:
@@ -73,8 +76,8 @@ class Policy:
         return False
 
     def bounded_by(self, slots: int) -> Self:
-        """A copy that runs up to `slots` requests and has no other bound of its own; itself where it has no cap."""
-        return replace(self)
+        """A copy that runs up to `slots` requests and has no other bound of its own, where it has a knob for that."""
+        return replace(self, **{knob: slots for knob in CAPS if knob in self.knobs()})
 
     @classmethod
     def knobs(cls) -> dict[str, Any]:

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
-from cost_models import choose
-from simulator.errors import InputError
+from simulator.errors import InputError, choose
 from simulator.memory.base import UNLIMITED
 from simulator.policies import POLICIES
 from simulator.policies.base import Policy
