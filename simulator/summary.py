@@ -59,7 +59,7 @@ def date() -> str:
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     try:
         moment = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, OSError):
         raise InputError(f"SOURCE_DATE_EPOCH must be a whole number of seconds since 1970, not {epoch!r}") from None
     return moment.strftime("%Y%m%d-%H%M%S")
 

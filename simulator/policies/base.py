@@ -90,11 +90,18 @@ class Policy:
 
 
 def positive(policy: Policy, *names: str) -> None:
-    """Refuse knobs that are set, but not to a whole number of at least 1."""
+    """Refuse knobs that are set, but not to a whole number of at least 1 that stays within 64 bits."""
     for name in names:
         value = getattr(policy, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise InputError(f"{policy.name}: {name} must be a whole number of at least 1, not {value!r}")
+        at_most(policy, name, UNLIMITED)
+
+
+def at_most(policy: Policy, name: str, bound: int) -> None:
+    """Refuse a knob above a bound."""
+    if (value := getattr(policy, name)) is not None and value > bound:
+        raise InputError(f"{policy.name}: {name} must be at most {bound}, not {value!r}")
 
 
 def one_of(policy: Policy, name: str, known: tuple[str, ...]) -> None:

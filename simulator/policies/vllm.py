@@ -13,10 +13,11 @@ from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED, Lengths, Memory
 from simulator.memory.paged import Paged
-from simulator.policies.base import Policy, flag, positive
+from simulator.policies.base import Policy, at_most, flag, positive
 from simulator.step import Queue, Step
 
 GIB = 1 << 30
+LARGEST_BLOCK = 1 << 20
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Vllm(Policy):
 
     def __post_init__(self) -> None:
         positive(self, "max_num_seqs", "max_num_batched_tokens", "block_size", "max_model_len")
+        at_most(self, "block_size", LARGEST_BLOCK)
         flag(self, "enable_chunked_prefill", "scheduler_reserve_full_isl")
         if not isinstance(self.long_prefill_token_threshold, int) or self.long_prefill_token_threshold < 0:
             raise InputError("vllm: long_prefill_token_threshold must be a whole number of at least 0, "
