@@ -80,6 +80,8 @@ def choose(kind: str, name: str, known: Iterable[str]) -> str:
     names = list(known)
     if name in names:
         return name
-    near = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
+    asked = str(name).lower()
+    near = [known for known in names if asked and known.startswith(asked)]
+    near = near or get_close_matches(asked, names, n=1, cutoff=0.5)
     hint = f": did you mean '{near[0]}'?" if near else ""
     raise CostModelError(f"unknown {kind} '{name}'{hint} (known: {', '.join(names)})")

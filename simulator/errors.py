@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import cost_models
+
 
 class InputError(ValueError):
     """The caller asked for something that cannot be: a name, a value, a combination."""
@@ -13,3 +17,11 @@ class PolicyError(RuntimeError):
 
 class StalledError(RuntimeError):
     """The simulation ran out of events while requests were still waiting or running."""
+
+
+def choose(kind: str, name: str, known: Iterable[str]) -> str:
+    """Return `name` if it is known; else raise InputError, one line with the nearest name and all known ones."""
+    try:
+        return cost_models.choose(kind, name, known)
+    except cost_models.CostModelError as error:
+        raise InputError(str(error)) from None

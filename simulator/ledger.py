@@ -85,6 +85,8 @@ class Ledger:
 
 def times(amounts: Ints, durations: Ints) -> int:
     """The sum of amount x duration, exact: 64 bits do not hold a pool's tokens times a day's nanoseconds."""
+    if len(amounts) and int(np.abs(amounts).max()) >> 40:    # a pool without end, or nearly so
+        return sum(amount * lasts for amount, lasts in zip(amounts.tolist(), durations.tolist(), strict=True))
     high, low = durations >> 20, durations & (1 << 20) - 1
     return (int((amounts * high).sum()) << 20) + int((amounts * low).sum())
 

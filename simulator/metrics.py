@@ -45,6 +45,8 @@ METRICS: dict[str, Metric] = {
         "Requests that can never be served, refused before any policy sees them.", "lower"),
     "duration": Metric("duration", "s",
         "From the first request sent to the last token delivered.", "lower"),
+    "offered_request_rate": Metric("requests/s offered", "1/s",
+        "Requests sent over the time in which they were sent. Null if all were sent at once.", None),
     "request_throughput": Metric("requests/s", "1/s",
         "Finished requests over the whole duration.", "higher"),
     "output_throughput": Metric("output tokens/s", "1/s",

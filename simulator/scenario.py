@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import isnan
+from math import inf, isnan
 from typing import Any, Literal
 
 from cost_models import CostModel, ModelSpec
-from simulator.errors import InputError
+from simulator.errors import InputError, choose
+from simulator.memory.base import UNLIMITED
 from simulator.policies import Policy
 from traces import Trace
 
@@ -72,13 +73,21 @@ class Scenario:
             raise InputError(f"load must be saturated or trace, not {self.load!r}")
         for name in ("num_prompts", "max_concurrency", "max_model_len", "tensor_parallel_size"):
             _check_count(name, getattr(self, name))
-        for name in ("rate_scale", "request_rate", "burstiness", "kv_capacity_tokens"):
+        for name in ("rate_scale", "request_rate", "burstiness", "kv_capacity_tokens", "gpu_memory_utilization"):
             _check_above_zero(name, getattr(self, name))
-        _check_above_zero("gpu_memory_utilization", self.gpu_memory_utilization)
         if self.gpu_memory_utilization > 1:
             raise InputError(f"gpu_memory_utilization must be at most 1, not {self.gpu_memory_utilization}")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise InputError(f"seed must be a whole number of at least 0, not {self.seed!r}")
+        if self.kv_capacity_tokens not in (None, inf) and self.kv_capacity_tokens != int(self.kv_capacity_tokens or 0):
+            raise InputError(f"kv_capacity_tokens must be a whole number or inf, not {self.kv_capacity_tokens!r}")
+        for name in ("knobs", "goodput"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise InputError(f"{name} must map names to values, not {getattr(self, name)!r}")
+        if not isinstance(self.exact, bool):
+            raise InputError(f"exact must be true or false, not {self.exact!r}")
+        if not isinstance(self.trace, Trace | str):
+            raise InputError(f"trace must be a Trace, a name or a file, not {self.trace!r}")
         if not isinstance(self.policy, Policy | str):
             raise InputError(f"policy must be a name or a policy object such as Vllm(), not {self.policy!r}")
         if self.request_rate is not None and self.rate_scale != 1:
@@ -105,9 +114,20 @@ class Scenario:
         return {name: "inf" if value == float("inf") else value for name, value in plain.items()}
 
 
+def scenario_of(**fields: Any) -> Scenario:
+    """A scenario with these fields; one that it does not have is an InputError with the nearest name."""
+    for name in fields:
+        choose("field of a scenario", name, Scenario.__dataclass_fields__)
+    return Scenario(**fields)
+
+
 def _check_count(name: str, value: object) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
+    if value > UNLIMITED:
+        raise InputError(f"{name} must be at most {UNLIMITED} or inf, not {value}")
 
 
 def _check_above_zero(name: str, value: object) -> None:

@@ -27,7 +27,8 @@ class Setup:
 
     Attributes:
         scenario: What was asked.
-        trace: Its trace, with the arrivals of its load.
+        digest: Of its trace as it was read.
+        trace: That trace, with the arrivals of the load.
         declared: Declared lengths, and how many outputs they cut.
         rows: Its requests, and what the gate says of each.
         deployment: Facts for the policy.
@@ -38,6 +39,7 @@ class Setup:
     """
 
     scenario: Scenario
+    digest: str
     trace: Trace
     declared: Declared
     rows: Rows
@@ -78,7 +80,8 @@ def prepare(scenario: Scenario) -> Setup:
     model = model_spec(scenario.model)
     model_len = scenario.max_model_len or model.max_model_len
     pool, capacity = _pool(scenario, model)
-    trace = load_trace(scenario)
+    source = read_trace(scenario)
+    trace = under_load(source, scenario)
     declared = traces.declare(trace, scenario.max_tokens, model_len)
     rows = rows_for_model(trace.prompt, declared.output, declared.max_tokens, model_len)
     asked = make_policy(scenario.policy, scenario.knobs)
@@ -86,7 +89,7 @@ def prepare(scenario: Scenario) -> Setup:
     deployment = _deployment(scenario, capacity, model_len, rows)
     rows = rows_for_engine(rows, asked.resolve(deployment), deployment)
     deployment = _deployment(scenario, capacity, model_len, rows)
-    return Setup(scenario, trace, declared, rows, deployment, asked.resolve(deployment), pool, model,
+    return Setup(scenario, source.digest, trace, declared, rows, deployment, asked.resolve(deployment), pool, model,
                  _cost(scenario, model))
 
 
@@ -102,13 +105,16 @@ def _cost(scenario: Scenario, model: ModelSpec) -> CostModel:
                       kv_dtype=scenario.kv_dtype, tensor_parallel_size=scenario.tensor_parallel_size)
 
 
-def load_trace(scenario: Scenario) -> Trace:
-    """The scenario's trace with the arrivals of its load."""
+def read_trace(scenario: Scenario) -> Trace:
+    """The scenario's trace, as far as it is used."""
     trace = scenario.trace
     if not isinstance(trace, Trace):
         trace = traces.load(trace, seed=scenario.seed)
-    if scenario.num_prompts is not None:
-        trace = trace.head(scenario.num_prompts)
+    return trace if scenario.num_prompts is None else trace.head(scenario.num_prompts)
+
+
+def under_load(trace: Trace, scenario: Scenario) -> Trace:
+    """The trace with the arrivals of the scenario's load."""
     if scenario.load == "saturated":
         return trace.saturated()
     if scenario.request_rate is not None:

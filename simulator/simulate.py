@@ -18,7 +18,7 @@ from simulator.prefixes import prefixes
 from simulator.replica import Replica, Watcher
 from simulator.request import Request
 from simulator.result import Result
-from simulator.scenario import Scenario
+from simulator.scenario import Scenario, scenario_of
 from simulator.setup import Setup, prepare
 from traces import Trace
 
@@ -34,7 +34,7 @@ def simulate(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vll
         >>> simulate("azure-conv-2023", "static", num_prompts=100, load="saturated").summary()["completed"]
         100
     """
-    return run(Scenario(trace=trace, policy=policy, **options))
+    return run(scenario_of(trace=trace, policy=policy, **options))
 
 
 def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher | None = None) -> Result:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cost_models import StepShape, choose
+from cost_models import StepShape
 from simulator.distribution import PERCENTILE_METHOD
-from simulator.errors import InputError
+from simulator.errors import InputError, choose
 from simulator.gaps import gap_lists, spans_of
 from simulator.gate import VERDICTS
 from simulator.memory.base import UNLIMITED
@@ -21,6 +21,7 @@ from simulator.throughput import (
     before_tail,
     most_requests_in_a_second,
     most_tokens_in_a_second,
+    offered_rate,
     steady_window,
     tail_requests,
     whole_run,
@@ -58,7 +59,7 @@ def date() -> str:
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     try:
         moment = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, OSError):
         raise InputError(f"SOURCE_DATE_EPOCH must be a whole number of seconds since 1970, not {epoch!r}") from None
     return moment.strftime("%Y%m%d-%H%M%S")
 
@@ -90,7 +91,7 @@ def _deployment(result: Result) -> dict[str, Any]:
             "kv_capacity_tokens": plain(setup.deployment.kv_capacity_tokens), "cost_model": setup.cost.name,
             "gpu": scenario.gpu, "tensor_parallel_size": scenario.tensor_parallel_size, "dtype": scenario.dtype,
             "kv_dtype": scenario.kv_dtype, "max_model_len": setup.deployment.max_model_len, "seed": scenario.seed,
-            "trace": setup.trace.name, "trace_digest": setup.trace.digest, "max_tokens": setup.declared.rule,
+            "trace": setup.trace.name, "trace_digest": setup.digest, "max_tokens": setup.declared.rule,
             "goodput": _joined(scenario.goodput, ":"), "simulator_version": __version__}
 
 
@@ -113,7 +114,8 @@ def _throughput(result: Result) -> dict[str, Any]:
     line, objectives = result.timeline, result.scenario.goodput
     whole, steady, early = whole_run(line), steady_window(line), before_tail(line)
     good = whole.rate(int(meets(line, objectives).sum())) if objectives else None
-    return {"duration": _seconds(whole), "request_throughput": whole.request_rate, "request_goodput": good,
+    return {"duration": _seconds(whole), "offered_request_rate": offered_rate(line),
+            "request_throughput": whole.request_rate, "request_goodput": good,
             "output_throughput": whole.output_rate, "total_token_throughput": whole.total_rate,
             "steady_duration": _seconds(steady), "steady_request_throughput": steady.request_rate,
             "steady_output_throughput": steady.output_rate, "steady_total_token_throughput": steady.total_rate,

@@ -60,7 +60,7 @@ def test_the_glossary_is_the_metrics_table() -> None:
 def test_the_answer_and_the_picture_are_those_of_the_default_run(tmp_path: Path) -> None:
     found = sim.compare()
     assert part("answer", README.read_text(encoding="utf-8")) == answer(found)
-    save_figure(timeline_figure(found.equal_slots), tmp_path / "timeline.svg")
+    save_figure(timeline_figure(found.equal_slots, what=found.equal), tmp_path / "timeline.svg")
     text = (tmp_path / "timeline.svg").read_text(encoding="utf-8")
     assert len(text) == pytest.approx(len(PICTURE.read_text(encoding="utf-8")), rel=0.05)
 
@@ -100,7 +100,7 @@ def rewrite() -> None:
         text = text.replace(f"<!-- {name} -->\n{part(name, text)}\n", f"<!-- {name} -->\n{new}\n")
     README.write_text(text, encoding="utf-8")
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    save_figure(timeline_figure(found.equal_slots), PICTURE)
+    save_figure(timeline_figure(found.equal_slots, what=found.equal), PICTURE)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cost_models import choose
 from simulator.cli.compare import compare
 from simulator.cli.conformance import conformance
 from simulator.cli.listing import list_
 from simulator.cli.run import run
 from simulator.cli.trace import describe
+from simulator.errors import choose
 from simulator.version import __version__
 
 

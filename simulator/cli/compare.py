@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,8 +16,9 @@ from simulator.cli.console import answers, as_json
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import ENGINE, Common, Simulated, Written
-from simulator.cli.output import ResultDirectory, run_files, run_name
+from simulator.cli.output import ResultDirectory, detail_name, run_files, run_name
 from simulator.cli.progress import Bar
+from simulator.errors import InputError
 from simulator.studies.compare import LOADS, Comparison
 from simulator.studies.compare import compare as study
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURES = ("timeline.svg", "batch.svg")
+FINDINGS = "comparison.json"
 
 
 @with_flags
@@ -35,7 +38,9 @@ def compare(simulated: Simulated, written: Written, common: Common,
     """Compare policies on one trace: how much they serve, how it feels, and where the difference comes from."""
     names, asked, options = values.words("--policies", policies), written.asked, simulated.scenario(common)
     directory = ResultDirectory(written.directory, force=written.force)
-    directory.check([*(run_name(name, load) for name in names for load in LOADS), *FIGURES])
+    runs = [run_name(name, load) for name in names for load in LOADS]
+    directory.check([*runs, *(map(detail_name, runs) if written.save_detailed else ()), *FIGURES, FINDINGS])
+    _check_drawing()
     with Bar("compare", quiet=common.quiet) as bar:
         found = study(policies=names, settings=simulated.knobs, progress=bar.many, **options)
     directory.write(_files(found, written.save_detailed, asked))
@@ -45,7 +50,16 @@ def compare(simulated: Simulated, written: Written, common: Common,
     from simulator.cli.tables import print_comparison
     print_comparison(answers(), found)
     if not common.quiet:
-        note(f"written to {directory.path}/: a JSON a run, {' and '.join(FIGURES)}")
+        note(f"written to {directory.path}/: a JSON for each run, {FINDINGS}, {' and '.join(FIGURES)}")
+
+
+def _check_drawing() -> None:
+    """Refuse before any work a name in the environment that keeps matplotlib from loading."""
+    if backend := os.environ.get("MPLBACKEND"):
+        try:
+            import matplotlib  # noqa: F401
+        except ValueError:
+            raise InputError(f"matplotlib does not know MPLBACKEND={backend}: unset it") from None
 
 
 def _files(found: Comparison, detailed: bool, asked: Mapping[str, Any]) -> dict[str, bytes]:
@@ -53,6 +67,7 @@ def _files(found: Comparison, detailed: bool, asked: Mapping[str, Any]) -> dict[
     files: dict[str, bytes] = {}
     for (label, load), result in found.results.items():
         files |= run_files(result, run_name(label, load), detailed=detailed, asked=asked)
+    files[FINDINGS] = as_json(found.findings()).encode()
     return files | dict(_drawn(found))
 
 
@@ -61,7 +76,7 @@ def _drawn(found: Comparison) -> Iterator[tuple[str, bytes]]:
     logging.getLogger("matplotlib").setLevel(logging.ERROR)    # it talks of font caches and home directories
     from simulator.plots import batch_figure, save_figure, timeline_figure
     saturated = {label: found.results[label, "saturated"] for label in found.labels}
-    drawn = timeline_figure(found.equal_slots), batch_figure(saturated)
+    drawn = timeline_figure(found.equal_slots, what=found.equal), batch_figure(saturated)
     figures: dict[str, Figure] = dict(zip(FIGURES, drawn, strict=True))
     with TemporaryDirectory() as scratch:
         for name, figure in figures.items():

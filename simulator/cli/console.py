@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from collections.abc import Mapping
+from io import StringIO
 from math import isinf, isnan
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console
 
-PIPED_WIDTH = 160
-"""Columns of a table that goes to a file or a pipe, where nothing needs to be folded."""
+PIPED_WIDTH = 120
+"""Columns of a table that goes to a file or a pipe, unless COLUMNS says otherwise."""
 
 
 class Answers(Console):
@@ -21,9 +24,32 @@ class Answers(Console):
         raise
 
 
+class Trimmed(StringIO):
+    """Hands text on to a file without the blanks at the ends of its lines."""
+
+    def __init__(self, file: TextIO) -> None:
+        super().__init__()
+        self._file = file
+
+    @property
+    def encoding(self) -> str:    # type: ignore[override]
+        """What the file can bear decides which lines tables are drawn with."""
+        return self._file.encoding
+
+    def write(self, text: str) -> int:
+        return self._file.write(re.sub(r" +\n", "\n", text))
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
 def answers() -> Console:
-    """The console for answers, as wide as the terminal, or wide where there is none."""
-    return Answers(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, soft_wrap=False)
+    """The console for answers, as wide as the terminal; a pipe or a file gets no blanks at the ends of lines."""
+    if sys.stdout.isatty():
+        return Answers(highlight=False, soft_wrap=False)
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() and int(columns) else PIPED_WIDTH
+    return Answers(file=Trimmed(sys.stdout), width=width, highlight=False, soft_wrap=False)
 
 
 def print_json(document: object) -> None:

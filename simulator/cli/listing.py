@@ -16,11 +16,12 @@ from rich.text import Text
 from typer import Argument, Option
 
 import traces
-from cost_models import GPUS, MODELS, available_cost_models, choose
+from cost_models import GPUS, MODELS, available_cost_models
 from simulator.cli import complete
 from simulator.cli.console import answers, print_json
 from simulator.cli.flags import with_flags
 from simulator.cli.options import COMMON, Common
+from simulator.errors import choose
 from simulator.policies import POLICIES, Policy
 
 Row = dict[str, Any]

@@ -28,13 +28,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _run(arguments)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:
+    except BrokenPipeError as error:
         _give_up_stdout()
-        return CLOSED_PIPE
+        return _complain(error) if fault_in_policy_file(error) else CLOSED_PIPE
     except KeyboardInterrupt:
         note("batchsim: interrupted")
         return INTERRUPTED
-    except Exception as error:
+    except SystemExit as end:
+        if not fault_in_policy_file(end):
+            raise    # the answer to a shell that completes
+        return _complain(end)
+    except BaseException as error:    # also what a policy file raises to leave
         if "--debug" in arguments:
             traceback.print_exception(error)
         _give_up_stdout()
@@ -55,6 +59,8 @@ def _run(arguments: list[str]) -> int:
     except typer.Exit as end:
         return end.exit_code
     except SystemExit as end:    # typer leaves so after a completion script, rich when nobody reads its help
+        if fault_in_policy_file(end):
+            raise
         closed = isinstance(end.__context__, BrokenPipeError)
         return CLOSED_PIPE if closed else end.code if isinstance(end.code, int) else DONE
     return DONE
@@ -76,16 +82,16 @@ def _give_up_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _complain(error: Exception) -> int:
+def _complain(error: BaseException) -> int:
     """Say what is wrong in one line; whose fault it is, as a status."""
     if hasattr(error, "format_message"):    # the parser's; where its class lives depends on the version of typer
         note(f"batchsim: {_usage(error)}")
     elif isinstance(error, InputError | TraceError | CostModelError):
         note(f"batchsim: {_as_flag(str(error))}")
-    elif isinstance(error, OSError):
-        note(f"batchsim: {_system(error)}")
     elif where := fault_in_policy_file(error):
         note(f"batchsim: {where} (run again with --debug for the traceback)")
+    elif isinstance(error, OSError):
+        note(f"batchsim: {_system(error)}")
     elif isinstance(error, PolicyError | StalledError) and any(name.startswith(PREFIX) for name in sys.modules):
         note(f"batchsim: {error}")
     else:
@@ -94,7 +100,7 @@ def _complain(error: Exception) -> int:
     return WRONG_INPUT
 
 
-def _usage(error: Exception) -> str:
+def _usage(error: BaseException) -> str:
     """The parser's complaint, in the form of all others."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "batchsim"

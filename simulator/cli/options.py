@@ -13,11 +13,11 @@ from typing import Annotated, Any
 from typer import Option
 
 import traces
-from cost_models import choose
 from simulator.cli import complete, values
+from simulator.errors import InputError, choose
 from simulator.memory.base import UNLIMITED
 from simulator.scenario import Scenario
-from simulator.summary import LATENCIES
+from simulator.summary import LATENCIES, date
 from traces import Trace
 
 RESULT_DIR = "batchsim-out"
@@ -170,11 +170,14 @@ class Written:
     @property
     def directory(self) -> str:
         """Where the files go."""
+        if self.result_dir == "":
+            raise InputError("--result-dir must name a directory, not ''")
         return self.result_dir or RESULT_DIR
 
     @property
     def asked(self) -> dict[str, Any]:
         """What `Result.to_json` is asked for."""
+        date()    # a bad SOURCE_DATE_EPOCH is refused before any work is done
         metrics = self.percentile_metrics
         names = LATENCIES if metrics is None else values.words("--percentile-metrics", metrics)
         return {"label": self.label, "metadata": values.pairs("--metadata", self.metadata),

@@ -1,6 +1,7 @@
 """A result directory: it replaces only what an earlier run wrote there, and holds no half-written file.
 
-`manifest.json` lists each file with its checksum; a file that no longer has it is somebody's work.
+`manifest.json` lists each file with its checksum; a file that no longer has it is somebody's work. While files are
+being replaced it lists old and new checksums, so that an interrupted run locks nobody out.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from simulator.cli.console import as_json
 from simulator.errors import InputError
 from simulator.result import Result
+from simulator.saved import write_whole
 from simulator.version import __version__
 
 MANIFEST = "manifest.json"
@@ -45,29 +48,36 @@ class ResultDirectory:
         """Write all files and the manifest; each appears whole or not at all."""
         self.check(files)
         self.path.mkdir(parents=True, exist_ok=True)
-        listed = self._manifest() | {name: _checksum(content) for name, content in files.items()}
-        manifest = {"written_by": WRITER, "version": __version__, "sha256": dict(sorted(listed.items()))}
-        _replace_all(self.path, {**files, MANIFEST: as_json(manifest).encode()})
+        new = {name: {_checksum(content)} for name, content in files.items()}
+        known = self._manifest()
+        both = known | {name: known.get(name, set()) | checksums for name, checksums in new.items()}
+        with _staged(self.path, {**files, MANIFEST: _listing(known | new)}) as move:
+            write_whole(self.path / MANIFEST, _listing(both).decode())
+            move()
 
-    def _check_one(self, name: str, known: Mapping[str, str]) -> None:
+    def _check_one(self, name: str, known: Mapping[str, set[str]]) -> None:
         path = self.path / name
-        if name != Path(name).name or name in ("", MANIFEST):
+        if name != Path(name).name or name in ("", "..", MANIFEST) or not name.isprintable():
             raise InputError(f"'{name}' is no name for a result file: give a plain name such as run.json")
         if path.is_dir():
             raise InputError(f"{path} is a directory: remove it, or give another --result-dir")
-        if path.exists() and not self._force and known.get(name) != _checksum(path.read_bytes()):
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is not a regular file: remove it, or give another --result-dir")
+        if path.exists() and not self._force and _checksum(path.read_bytes()) not in known.get(name, ()):
             raise InputError(f"{path} was not written by an earlier run, or was changed since: give --force to "
                              "replace it, or another --result-dir")
 
-    def _manifest(self) -> dict[str, str]:
+    def _manifest(self) -> dict[str, set[str]]:
         """Checksums by file name of what earlier runs wrote here."""
         path = self.path / MANIFEST
         if not path.exists():
             return {}
+        if not path.is_file():
+            raise InputError(f"{path} is not a regular file: remove it, or give another --result-dir")
         try:
             found: dict[str, Any] = json.loads(path.read_bytes())
             if found["written_by"] == WRITER:
-                return {str(name): str(checksum) for name, checksum in found["sha256"].items()}
+                return {str(name): set(str(checksums).split()) for name, checksums in found["sha256"].items()}
         except (ValueError, TypeError, KeyError, AttributeError):
             pass
         if self._force:
@@ -79,14 +89,25 @@ def _checksum(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _replace_all(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Write everything beside its place first, then move all of it; a failure leaves the old files."""
+def _listing(checksums: Mapping[str, set[str]]) -> bytes:
+    """The manifest; of a file that is being replaced it has two checksums."""
+    listed = {name: " ".join(sorted(known)) for name, known in sorted(checksums.items())}
+    return as_json({"written_by": WRITER, "version": __version__, "sha256": listed}).encode()
+
+
+@contextmanager
+def _staged(directory: Path, files: Mapping[str, bytes]) -> Iterator[Callable[[], None]]:
+    """Write everything beside its place first; what is handed out moves all of it, the last file last."""
     staged = {directory / f".{name}.{os.getpid()}.part": directory / name for name in files}
-    try:
-        for part, (_, content) in zip(staged, files.items(), strict=True):
-            part.write_bytes(content)
+
+    def move() -> None:
         for part, place in staged.items():
             part.replace(place)
+
+    try:
+        for part, content in zip(staged, files.values(), strict=True):
+            part.write_bytes(content)
+        yield move
     finally:
         for part in staged:
             part.unlink(missing_ok=True)
@@ -97,9 +118,14 @@ def run_name(policy: str, load: str) -> str:
     return f"{re.sub(r'[^A-Za-z0-9_.]+', '-', policy).strip('.-') or 'policy'}-{load}.json"
 
 
+def detail_name(name: str) -> str:
+    """The table of requests that goes with the file of a run."""
+    return str(Path(name).with_suffix(".requests.csv"))
+
+
 def run_files(result: Result, name: str, *, detailed: bool, asked: Mapping[str, Any]) -> dict[str, bytes]:
     """The files of a run: its JSON, and with `detailed` also a table of its requests."""
     files = {name: result.to_json(detailed, **asked).encode()}
     if detailed:
-        files[str(Path(name).with_suffix(".requests.csv"))] = result.requests.to_csv(lineterminator="\n").encode()
+        files[detail_name(name)] = result.requests.to_csv(lineterminator="\n").encode()
     return files

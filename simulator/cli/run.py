@@ -11,10 +11,11 @@ from simulator.cli.console import answers
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Simulated, Written
-from simulator.cli.output import ResultDirectory, run_files, run_name
+from simulator.cli.output import ResultDirectory, detail_name, run_files, run_name
 from simulator.cli.progress import Bar
-from simulator.cli.summary import print_summary, remarks
+from simulator.cli.summary import print_summary
 from simulator.policies.making import make_policies
+from simulator.remarks import remarks
 from simulator.scenario import Scenario
 from simulator.simulate import run as simulate
 
@@ -37,7 +38,7 @@ def run(simulated: Simulated, written: Written, common: Common,
     directory = ResultDirectory(written.directory, force=written.force)
     name = result_filename or run_name(chosen.name, load)
     if saves:
-        directory.check([name])
+        directory.check([name, detail_name(name)] if written.save_detailed else [name])
     with Bar(f"{chosen.name}, {load}", quiet=common.quiet) as bar:
         result = simulate(scenario, progress=bar.one)
     document = result.to_json(**asked)

@@ -22,24 +22,6 @@ def print_summary(console: Console, result: Result, percentiles: Sequence[float]
     console.print(_latencies(summary, tuple(percentiles), metrics))
 
 
-def remarks(result: Result) -> list[str]:
-    """What a reader of the numbers must know: who was left out, cut or counted otherwise."""
-    summary, report = result.summary(metrics=()), result.setup.trace.report
-    told = [
-        (len(report.rejected), "rows left out of the trace"),
-        (report.out_of_order, "rows of the trace sorted by arrival"),
-        (summary["cut"], "outputs cut by --max-tokens"),
-        (summary["clipped"], "outputs cut by the engine's max_model_len"),
-        (summary["longer_than_declared"], "outputs longer than the default declares; they declare their own"),
-        (summary["out_of_range_steps"], "steps outside the measured range of the cost model"),
-    ]
-    lines = [f"{count:,} {what}" for count, what in told if count]
-    if summary["rejected"]:
-        largest = summary["largest_rejected_tokens"]
-        lines.insert(0, f"rejected: {summary['rejected_reasons']}; the largest has {largest:,} tokens")
-    return lines
-
-
 def _gpus(summary: dict[str, Any]) -> str:
     size = summary["tensor_parallel_size"]
     return f"{size} x {summary['gpu']}" if size > 1 else str(summary["gpu"])

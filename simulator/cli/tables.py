@@ -20,9 +20,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
     for table in found.tables():
         print_table(console, table)
     console.print()
-    slots = next(iter(found.equal_slots.values())).policy.slots
-    title = f"What happened at the end of one short sequence (saturated, {slots} slots each, no other bound)"
-    console.print(Text(title, style="bold"))
+    console.print(Text(f"What happened at the end of one short sequence ({found.equal})", style="bold"))
     for label, story in found.story().items():
         console.print(Padding(Text.assemble((f"{label}: ", "bold"), story), (0, 0, 0, 2), expand=False))
 

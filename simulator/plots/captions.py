@@ -30,10 +30,11 @@ class Title(NamedTuple):
     kinds: set[str]
 
 
-def headline(until: float) -> str:
-    """What the picture is, for somebody who has never seen one."""
+def headline(until: float, what: str = "") -> str:
+    """What the picture is, for somebody who has never seen one; `what` says of which runs it is."""
     span = f"{until:,.0f}" if until >= 100 else f"{until:.3g}"
-    return f"The first {span} s. A row is a slot, one place in the batch; a bar is a request that sits in it."
+    first = f"The first {span} s{f', {what}' if what else ''}."
+    return f"{first} A row is a slot, one place in the batch; a bar is a request that sits in it."
 
 
 def title(frame: DataFrame, result: Result, shown: int, until: float) -> Title:

@@ -88,7 +88,8 @@ def plot_timeline(frame: DataFrame, ax: Axes | None = None, *, slots: int | None
     return ax
 
 
-def timeline_figure(results: Mapping[str, Result], until: float | None = None, slots: int = SLOTS) -> Figure:
+def timeline_figure(results: Mapping[str, Result], until: float | None = None, slots: int = SLOTS,
+                    what: str = "") -> Figure:
     """One panel a policy, one above the other, on one time axis.
 
     Args:
@@ -96,6 +97,7 @@ def timeline_figure(results: Mapping[str, Result], until: float | None = None, s
         until: Right end, seconds. None: until the slots of the first run that returns answers late, or else of the
             first run, have served three requests each; for static batching, three batches.
         slots: Show at most so many slots of each.
+        what: Of which runs this is, such as "saturated"; put into the headline.
     """
     until = until or _window(results)
     frames = {label: timeline_frame(result, until) for label, result in results.items()}
@@ -103,7 +105,7 @@ def timeline_figure(results: Mapping[str, Result], until: float | None = None, s
     heights = [_height(count) for count in shown.values()]
     with our_style():
         figure = new_figure(sum(heights) + 0.6 * len(heights) + 1.25)
-        figure.suptitle(headline(until), x=0.008, ha="left", fontsize=9)
+        figure.suptitle(headline(until, what), x=0.008, ha="left", fontsize=9)
         panels = figure.subplots(len(frames), sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         kinds: set[str] = set()
         for ax, (label, frame) in zip(panels, frames.items(), strict=True):

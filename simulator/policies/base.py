@@ -15,6 +15,9 @@ from simulator.memory.base import UNLIMITED, Lengths, Memory
 from simulator.request import Request
 from simulator.step import Queue, Step, Wait
 
+CAPS = ("max_num_seqs", "max_batch_size", "max_running_requests")
+"""What engines call the most requests that may run at once."""
+
 
 @dataclass
 class Policy:
@@ -64,8 +67,8 @@ class Policy:
 
     @property
     def slots(self) -> int:
-        """Most requests that may run at once; UNLIMITED without a cap."""
-        return UNLIMITED
+        """Most requests that may run at once: the knob that says so by an engine's name; UNLIMITED without a cap."""
+        return next((getattr(self, knob) or UNLIMITED for knob in CAPS if knob in self.knobs()), UNLIMITED)
 
     @classmethod
     def is_steady(cls) -> bool:
@@ -78,8 +81,8 @@ class Policy:
         return False
 
     def bounded_by(self, slots: int) -> Self:
-        """A copy that runs up to `slots` requests and has no other bound of its own; itself where it has no cap."""
-        return replace(self)
+        """A copy that runs up to `slots` requests and has no other bound of its own, where it has a knob for that."""
+        return replace(self, **{knob: slots for knob in CAPS if knob in self.knobs()})
 
     @classmethod
     def knobs(cls) -> dict[str, Any]:
@@ -92,11 +95,18 @@ class Policy:
 
 
 def positive(policy: Policy, *names: str) -> None:
-    """Refuse knobs that are set, but not to a whole number of at least 1."""
+    """Refuse knobs that are set, but not to a whole number of at least 1 that stays within 64 bits."""
     for name in names:
         value = getattr(policy, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise InputError(f"{policy.name}: {name} must be a whole number of at least 1, not {value!r}")
+        at_most(policy, name, UNLIMITED)
+
+
+def at_most(policy: Policy, name: str, bound: int) -> None:
+    """Refuse a knob above a bound."""
+    if (value := getattr(policy, name)) is not None and value > bound:
+        raise InputError(f"{policy.name}: {name} must be at most {bound}, not {value!r}")
 
 
 def one_of(policy: Policy, name: str, known: tuple[str, ...]) -> None:

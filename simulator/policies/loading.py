@@ -9,8 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, get_origin
 
-from cost_models import choose
-from simulator.errors import InputError
+from simulator.errors import InputError, choose
 from simulator.policies.base import Policy
 
 PREFIX = "batchsim_policy_"

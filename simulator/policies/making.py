@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
-from cost_models import choose
-from simulator.errors import InputError
+from simulator.errors import InputError, choose
 from simulator.memory.base import UNLIMITED
 from simulator.policies import POLICIES
 from simulator.policies.base import Policy
@@ -43,7 +42,9 @@ def make_policies(policies: Sequence[Policy | str], settings: Mapping[str, Any] 
     named = {policy: policy_class(policy) for policy in policies if isinstance(policy, str)}
     knobs: dict[str, dict[str, Any]] = {name: {} for name in named}
     for key, value in (settings or {}).items():
-        owner, _, knob = key.rpartition(".")
+        owner, dot, knob = key.rpartition(".")
+        if dot and not owner:
+            raise InputError(f"setting {key!r} names no policy before its dot: write {knob} or POLICY.{knob}")
         for name in _owners(owner, knob, named):
             knobs[name][knob] = value
     return [make_policy(policy, knobs[policy]) if isinstance(policy, str) else policy for policy in policies]

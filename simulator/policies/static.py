@@ -16,7 +16,7 @@ from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED, Lengths, Memory
 from simulator.memory.contiguous import RESERVES, Contiguous, Reserve, reservation
 from simulator.memory.spaces import SPACES
-from simulator.policies.base import Policy, flag, one_of, positive
+from simulator.policies.base import Policy, at_most, flag, one_of, positive
 from simulator.request import Request
 from simulator.step import Obstacle, Queue, Step, Wait
 
@@ -63,7 +63,9 @@ class StaticBatching(Policy):
     def resolve(self, deployment: Deployment) -> Self:
         longest = {"model": deployment.max_model_len, "declared": deployment.longest_declared,
                    "exact": deployment.longest_exact}[self.reserve]
-        size = self.max_batch_size or min(32, max(1, deployment.kv_capacity_tokens // longest))
+        bounded = deployment.kv_capacity_tokens < UNLIMITED
+        size = self.max_batch_size or (min(32, max(1, deployment.kv_capacity_tokens // longest)) if bounded else 32)
+        at_most(self, "run_to", deployment.max_model_len)
         if self.max_wait == inf and deployment.max_concurrency < size:
             raise InputError(f"static: with max_wait=inf, {deployment.max_concurrency} outstanding requests never fill "
                              f"a batch of {size}: raise max_concurrency, or lower max_batch_size or max_wait")

@@ -15,12 +15,13 @@ from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED, Lengths, Memory
 from simulator.memory.paged import Paged
 from simulator.memory.prefix import PrefixCached
-from simulator.policies.base import Policy, flag, one_of, positive
+from simulator.policies.base import Policy, at_most, flag, one_of, positive
 from simulator.policies.vllm_priority import by_priority, latest, least_urgent, serve_one_by_one
 from simulator.request import Request
 from simulator.step import Queue, Step
 
 GIB = 1 << 30
+LARGEST_BLOCK = 1 << 20
 
 
 @dataclass
@@ -61,6 +62,7 @@ class Vllm(Policy):
 
     def __post_init__(self) -> None:
         positive(self, "max_num_seqs", "max_num_batched_tokens", "block_size", "max_model_len")
+        at_most(self, "block_size", LARGEST_BLOCK)
         flag(self, "enable_chunked_prefill", "enable_prefix_caching", "scheduler_reserve_full_isl")
         one_of(self, "scheduling_policy", ("fcfs", "priority"))
         if not isinstance(self.long_prefill_token_threshold, int) or self.long_prefill_token_threshold < 0:

@@ -13,7 +13,7 @@ from simulator.metrics import METRICS, json_keys
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policies
 from simulator.result import Result
-from simulator.scenario import Load, Scenario
+from simulator.scenario import Load, Scenario, scenario_of
 from simulator.setup import prepare
 from simulator.simulate import run
 from simulator.studies.ending import short_request, tell
@@ -67,6 +67,11 @@ class Comparison:
     ratios: tuple[Ratio, ...]
     equal_slots: Mapping[str, Result]
 
+    @property
+    def equal(self) -> str:
+        """What the runs with equal slots are, in words."""
+        return f"saturated, {self.equal_slots[self.labels[0]].slots.count:,} slots each, no other bound"
+
     def speedup(self) -> dict[str, Any]:
         """The three ratios by key; each a mapping by policy where more than two are compared."""
         told = [ratio for ratio in self.ratios if ratio.key != "model_length"]
@@ -85,6 +90,13 @@ class Comparison:
         """`records` as a JSON document."""
         return json.dumps(self.records(), indent=2, allow_nan=False) + "\n"
 
+    def findings(self) -> dict[str, Any]:
+        """What no single run says: every ratio with both runs behind it, the slot ledgers, and the story."""
+        ratios = [{"ratio": ratio.key, "policy": ratio.policy, "value": ratio.value, "baseline": dict(ratio.baseline),
+                   "continuous": dict(ratio.continuous)} for ratio in self.ratios]
+        ledgers = {label: dict(result.slot_ledger.parts) for label, result in self.equal_slots.items()}
+        return {"speedup": self.speedup(), "ratios": ratios, "slot_ns_with_equal_slots": ledgers, "story": self.story()}
+
     def table(self) -> pd.DataFrame:
         """Every metric (rows) of every policy and load (columns)."""
         import pandas as pd
@@ -101,7 +113,7 @@ class Comparison:
         """What happened at the end of one short sequence, under each policy, in words."""
         request = short_request(self.equal_slots[self.labels[0]])
         return {label: tell(result, request) for label, result in self.equal_slots.items()
-                if result.has_finished(request)}
+                if request is not None and result.has_finished(request)}
 
     def _repr_html_(self) -> str:
         return str(self.table()._repr_html_())    # type: ignore[operator]
@@ -118,7 +130,7 @@ def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
         ('static', 'vllm')
     """
     contenders = dict(zip(_labels(policies), make_policies(policies, settings), strict=True))
-    scenario = Scenario(trace=trace, **options)
+    scenario = scenario_of(trace=trace, **options)
     if not isinstance(trace, Trace):
         scenario = scenario.but(trace=load(trace, seed=scenario.seed))
     mains = {(label, kind): _under(kind, scenario, policy) for kind in LOADS for label, policy in contenders.items()}
@@ -179,7 +191,7 @@ class _Runner:
         rows = len(result.setup.trace)
         self._tell(name, rows, rows)
         self._runs += 1
-        self._summaries[_key(scenario)] = result.summary() | {"cap": result.policy.slots}
+        self._summaries[_key(scenario)] = result.summary() 
         result.record.fold()
         return result
 

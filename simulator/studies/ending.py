@@ -54,9 +54,11 @@ class Ending:
     waiting: int
 
 
-def short_request(result: Result) -> int:
-    """The request with the fewest output tokens among those that got the first slots together."""
+def short_request(result: Result) -> int | None:
+    """The request with the fewest output tokens among those that got the first slots together, if anybody did."""
     stays = result.record.stays
+    if not len(stays):
+        return None
     first = stays[stays[:, 1] == stays[:, 1].min(), 0]
     outputs = result.setup.output[first]
     return int(first[np.lexsort((first, outputs))[0]])
@@ -136,8 +138,8 @@ def _held(end: Ending) -> list[str]:
         because = f"request {end.longest} needed {_count(end.longest_output or 0, 'token')}"
     told = [f"Its slot was not free then: {because}, until step {end.left_step} ({end.left_s:.3f} s).",
             f"For {_count(end.idle_steps, 'step')} and {end.idle_s:.3f} s the slot stayed idle, holding "
-            f"{_count(end.kv_tokens, 'token')} of KV in {end.kv_taken:,} tokens of memory set aside for it, "
-            f"while {_count(end.waiting, 'request')} stood in the queue.",
+            f"{_count(end.kv_tokens, 'token')} of KV in {end.kv_taken:,} tokens of memory set aside for it"
+            + (f", while {_count(end.waiting, 'request')} stood in the queue." if end.waiting else "."),
             "Its answer returned only then, with the whole batch."]
     if end.successor is not None:
         told.append(f"Request {end.successor} took a slot at step {end.successor_step}, in the next batch.")
@@ -146,7 +148,7 @@ def _held(end: Ending) -> list[str]:
 
 def _evicted(end: Ending) -> list[str]:
     """It could go at once: what became free, and who came."""
-    told = [f"It was evicted with that step: its slot and {end.kv_taken:,} tokens of KV memory became free at once."]
+    told = [f"It left the batch with that step: its slot and {end.kv_taken:,} tokens of KV memory were free at once."]
     if end.successor is None:
         told.append("Nobody was waiting, so the slot stayed empty.")
     elif end.successor_step == end.last_step + 1:

@@ -82,8 +82,8 @@ def _spread(rows: Any, duration: Any) -> tuple[float, float, float]:
 
 def side_by_side(results: Mapping[str, Result]) -> Table:
     """The ideas behind several runs, question by question."""
-    measured = [idea(result) for result in results.values()]
-    rows = tuple((question, *(answer(one) for one in measured)) for question, answer in _ROWS)
+    measured = [idea(result) if len(result.record.ends) else None for result in results.values()]
+    rows = tuple((question, *("-" if one is None else answer(one) for one in measured)) for question, answer in _ROWS)
     return Table("Two ideas, side by side (saturated)", ("", *results), rows)
 
 
@@ -91,7 +91,7 @@ _ROWS = (
     ("scheduling unit", lambda one: one.unit),
     ("batch lifetime", lambda one: f"{one.batch_steps:,.1f} steps, {one.batch_s:,.3f} s"),
     ("slots finished, still held", lambda one: f"{one.held_share:.1%} of taken slot-time"),
-    ("effective batch over time", lambda one: "{:,.1f} on average, mostly {:,.0f} to {:,.0f}".format(
+    ("effective batch over time", lambda one: "{:,.1f}; {:,.0f} to {:,.0f} in 80% of the time".format(
         *one.effective_batch)),
     ("throughput", lambda one: f"{one.output_throughput or 0:,.0f} output tokens/s"),
     ("scheduler work: make up", lambda one: f"{one.memberships:,} batches, one in {1 / one.decisions:,.1f} steps"),

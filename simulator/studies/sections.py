@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from cost_models import StepShape
 from simulator.ledger import SLOT_PARTS
 from simulator.memory.base import UNLIMITED
 from simulator.metrics import METRICS, json_keys
+from simulator.remarks import remarks
 from simulator.result import Result
 from simulator.studies.ideas import side_by_side
 from simulator.studies.ratios import RATIOS
 from simulator.tables import Table
 
 if TYPE_CHECKING:
-    from simulator.studies.compare import Comparison
+    from simulator.studies.compare import Comparison, Ratio
 
 SERVED = ("completed", "rejected", "duration", "request_throughput", "output_throughput", "steady_output_throughput",
           "steps", "slot_utilization", "mean_batch_size", "kv_usage_mean", "kv_usage_max", "preemptions",
           "recomputed_tokens", "ttft", "tpot", "itl", "e2el", "queue_time")
-FELT = ("completed", "rejected", "duration", "request_throughput", "output_throughput", "ttft", "tpot", "itl", "e2el",
-        "queue_time", "request_goodput", "slot_utilization", "mean_batch_size", "kv_usage_mean", "kv_usage_max",
-        "preemptions")
+FELT = ("completed", "rejected", "duration", "offered_request_rate", "request_throughput", "output_throughput",
+        "ttft", "tpot", "itl", "e2el", "queue_time", "request_goodput", "slot_utilization", "mean_batch_size",
+        "kv_usage_mean", "kv_usage_max", "preemptions")
+BATCHES = (1, 8, 32, 128, 512)
 
 
 def tables(found: Comparison) -> list[Table]:
@@ -30,7 +33,7 @@ def tables(found: Comparison) -> list[Table]:
     paced = {label: found.results[label, "trace"] for label in found.labels}
     return [measured("How much it serves (saturated: every request queued at 0)", saturated, SERVED),
             measured(f"How it feels ({_pace(found)})", paced, FELT),
-            ratio_table(found), slot_table(saturated), waste_table(found), side_by_side(saturated)]
+            ratio_table(found), slot_table(found), waste_table(found), step_table(found), side_by_side(saturated)]
 
 
 def _pace(found: Comparison) -> str:
@@ -84,42 +87,93 @@ def ratio_table(found: Comparison) -> Table:
     rows = [(RATIOS[ratio.key], _throughput(ratio.baseline), f"{ratio.policy}: {_throughput(ratio.continuous)}",
              "-" if ratio.value is None else f"{ratio.value:.2f}x") for ratio in found.ratios]
     return Table("What the switch is worth: three ratios, never one (saturated)",
-                 ("", f"{found.labels[0]}, output tokens/s", "output tokens/s", "ratio"), tuple(rows))
+                 ("", f"{found.labels[0]}, output tokens/s", "output tokens/s", "ratio"), tuple(rows),
+                 " ".join([*map(_chain, *_by_key(found)), *_caveats(found)]))
 
 
 def _throughput(run: Mapping[str, Any]) -> str:
-    told = "nothing" if run["output_throughput"] is None else f"{run['output_throughput']:,.0f}"
-    return told if run["cap"] >= UNLIMITED else f"{told} (cap {run['cap']:,})"
+    if not run["completed"]:
+        return "nothing: all rejected"
+    return f"{run['output_throughput']:,.0f} ({run['slots']:,} slots)"
 
 
-def slot_table(results: Mapping[str, Result]) -> Table:
-    """Where every slot-second went, saturated; parts that are 0 everywhere are left out."""
-    ledgers = {label: result.slot_ledger for label, result in results.items()}
+def _by_key(found: Comparison) -> tuple[list[Ratio], list[Ratio], list[Ratio]]:
+    """The ratios of each policy, one list a key."""
+    return tuple([ratio for ratio in found.ratios if ratio.key == key]    # type: ignore[return-value]
+                 for key in ("scheduling", "paged", "deployed"))
+
+
+def _chain(scheduling: Ratio, paged: Ratio, deployed: Ratio) -> str:
+    """The last ratio as a product of what each step adds."""
+    if not (scheduling.value and paged.value and deployed.value):
+        return ""
+    return (f"{deployed.policy}: {deployed.value:.2f} = {scheduling.value:.2f} (no idle slots) "
+            f"x {paged.value / scheduling.value:.2f} (the larger batch that paged memory allows) "
+            f"x {deployed.value / paged.value:.2f} (no padding).")
+
+
+def _caveats(found: Comparison) -> list[str]:
+    """What keeps the ratios from meaning what they seem to mean."""
+    baseline = next(ratio.baseline for ratio in found.ratios if ratio.key == "paged")
+    told = []
+    if baseline["kv_usage_max"]:
+        told.append(f"The baseline runs {baseline['slots']:,} slots and uses {baseline['kv_usage_max']:.0%} of the KV "
+                    "pool at most: a larger batch of its own would narrow the second factor.")
+    uncapped = [label for label, result in found.equal_slots.items() if result.policy.slots >= UNLIMITED]
+    told += [f"{label} has no cap on its slots, so they are not equal." for label in uncapped]
+    served = {ratio.baseline["completed"] for ratio in found.ratios if ratio.key != "model_length"}
+    served |= {ratio.continuous["completed"] for ratio in found.ratios}
+    if len(served) > 1:
+        told.append("The runs serve different requests: some are rejected.")
+    return told
+
+
+def slot_table(found: Comparison) -> Table:
+    """Where every slot-second went with equal slots; parts that are 0 everywhere are left out."""
+    ledgers = {label: result.slot_ledger for label, result in found.equal_slots.items()}
     rows = [(words, *(_part(ledger.parts[part], ledger.total) for ledger in ledgers.values()))
             for part, words in SLOT_PARTS.items() if any(ledger.parts[part] for ledger in ledgers.values())]
-    total = ("all slot-seconds", *(f"{(ledger.total or 0) / 1e9:,.0f}" for ledger in ledgers.values()))
-    return Table("Where every slot-second went (saturated)", ("", *results), (*rows, total))
+    total = ("all slot-seconds", *(_amount((ledger.total or 0) / 1e9) for ledger in ledgers.values()))
+    return Table(f"Where every slot-second went ({found.equal})", ("", *ledgers), (*rows, total))
 
 
 def _part(amount: int | None, total: int | None) -> str:
-    if not amount or not total:
-        return "0"
-    return f"{amount / 1e9:,.0f}  {amount / total:6.1%}"
+    return f"{_amount(amount / 1e9)}  {amount / total:6.1%}" if amount and total else "0"
+
+
+def _amount(seconds: float) -> str:
+    return f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.3g}"
 
 
 def waste_table(found: Comparison) -> Table:
     """Idle slots beside padding, first as the padded baseline pays for them."""
-    baseline = found.labels[0]
-    runs = {f"{baseline}, as deployed": ratio.baseline for ratio in found.ratios if ratio.key == "deployed"}
-    runs |= {label: found.results[label, "saturated"].summary() for label in found.labels}
-    rows = [(label, f"{run['slot_seconds']:,.0f}", _of(run["idle_slot_seconds"], run), _of(run["padding_seconds"], run))
-            for label, run in runs.items()]
-    return Table("Idle slots or padding? (saturated)",
-                 ("slot-seconds", "all", "lost to idle slots", "lost to padding"), tuple(rows))
+    runs = {f"{found.labels[0]}, padded": ratio.baseline for ratio in found.ratios if ratio.key == "deployed"}
+    runs |= {label: result.summary() for label, result in found.equal_slots.items()}
+    rows = [(label, _amount(run["slot_seconds"]), _of(_useful(run), run), _of(run["idle_slot_seconds"], run),
+             _of(run["padding_seconds"], run)) for label, run in runs.items()]
+    return Table(f"Idle slots or padding? ({found.equal})",
+                 ("slot-seconds", "all", "useful", "lost to idle slots", "lost to padding"), tuple(rows))
+
+
+def _useful(run: Mapping[str, Any]) -> float:
+    """Slot-seconds that compute new tokens, without what padding adds to their steps."""
+    return (run["slot_utilization"] or 0) * run["slot_seconds"] - run["padding_seconds"]
 
 
 def _of(amount: float, run: Mapping[str, Any]) -> str:
-    return f"{amount:,.0f}  {amount / run['slot_seconds']:6.1%}" if amount and run["slot_seconds"] else "0"
+    return f"{_amount(amount)}  {amount / run['slot_seconds']:6.1%}" if amount and run["slot_seconds"] else "0"
+
+
+def step_table(found: Comparison) -> Table:
+    """Why a larger batch pays: the time of one decode step against the sequences that share it."""
+    setup = found.results[found.labels[0], "saturated"].setup
+    context = int((setup.prompt + setup.output // 2).mean())
+    batches = [batch for batch in BATCHES if batch * context <= max(setup.deployment.kv_capacity_tokens, context)]
+    times = [setup.cost.time(StepShape(batch, batch * context)) for batch in batches]
+    rows = (("time of the step", *(span(time / 1e6) for time in times)),
+            ("output tokens/s", *(f"{batch * 1e9 / time:,.0f}" for batch, time in zip(batches, times, strict=True))))
+    return Table(f"Why a larger batch pays: one decode step, {context:,} tokens of context each",
+                 ("sequences", *(f"{batch:,}" for batch in batches)), rows)
 
 
 def facts(found: Comparison) -> list[str]:
@@ -136,7 +190,15 @@ def facts(found: Comparison) -> list[str]:
         "KV pool: " + (setup.pool.explain() if setup.pool else f"{scenario.kv_capacity_tokens:,} tokens, as given"),
         f"cost model: {setup.cost.name} ({setup.cost.origin})",
         *(f"policy: {label} is {found.results[label, 'trace'].policy.version}" for label in found.labels),
+        *_remarks(found),
     ]
+
+
+def _remarks(found: Comparison) -> list[str]:
+    """What is to be said of the runs, once where it is the same of all."""
+    said = {label: remarks(found.results[label, "trace"]) for label in found.labels}
+    common = [line for line in said[found.labels[0]] if all(line in lines for lines in said.values())]
+    return common + [f"{label}: {line}" for label, lines in said.items() for line in lines if line not in common]
 
 
 def _declared(declared: Any) -> str:

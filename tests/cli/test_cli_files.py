@@ -121,3 +121,25 @@ def test_a_directory_in_the_place_of_a_file(tmp_path: Path) -> None:
     ("../..", "policy-trace.json")])
 def test_a_policy_of_any_name_has_a_file(policy: str, name: str) -> None:
     assert run_name(policy, "trace") == name
+
+
+def test_a_run_interrupted_while_it_writes_locks_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ResultDirectory(tmp_path).write({"a.json": b"1", "b.json": b"1"})
+    move, moved = Path.replace, []
+
+    def interrupted(self: Path, target: Path) -> Path:
+        moved.append(self)
+        if len(moved) == 2:
+            raise KeyboardInterrupt
+        return move(self, target)
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ResultDirectory(tmp_path).write({"a.json": b"2", "b.json": b"2"})
+    monkeypatch.undo()
+    assert [(tmp_path / name).read_bytes() for name in ("a.json", "b.json")] == [b"2", b"1"]
+    ResultDirectory(tmp_path).write({"a.json": b"3", "b.json": b"3"})
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
+    (tmp_path / "a.json").write_bytes(b"mine")
+    with pytest.raises(InputError, match="was changed since"):
+        ResultDirectory(tmp_path).write({"a.json": b"4"})

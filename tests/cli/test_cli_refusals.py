@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 from simulator.cli import run as run_module
 from simulator.cli.main import main
+
+Call = Callable[..., tuple[int, str, str]]
 
 Refused = Callable[..., str]
 
@@ -139,3 +142,28 @@ def test_a_place_where_nothing_can_be_written(refused: Refused, tmp_path: Path) 
     assert refused("run", "--num-prompts", "5", "-o", "taken") == (
         "taken is a file, not a directory: give another --result-dir")
     assert refused("run", "--num-prompts", "5", "-o", "taken/below").startswith("taken/below: ")
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("run -o ''", "--result-dir must name a directory, not ''"),
+    ("run --set .max_num_seqs=3", "names no policy before its dot: write max_num_seqs or POLICY.max_num_seqs"),
+    ("run --policy static --set run_to=inf", "static: run_to must be at most 131072"),
+    ("run --set block_size=5000000000", "vllm: block_size must be at most 1048576, not 5000000000"),
+    ("run --max-model-len 100000000000000000000", "--max-model-len must be at most 1152921504606846976 or inf"),
+    ("run -o there --result-filename ..", "'..' is no name for a result file"),
+    ("run --request-rate 3 --rate-scale 2", "request_rate replaces them"),
+])
+def test_extremes_are_refused_in_one_line(batchsim: Call, line: str, message: str) -> None:
+    status, out, err = batchsim(*shlex.split(line), "--num-prompts", "3")
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("way", ["import sys; sys.exit(0)", "raise BrokenPipeError", "raise GeneratorExit"])
+def test_a_policy_file_that_leaves_is_told_so(batchsim: Call, tmp_path: Path, way: str) -> None:
+    (tmp_path / "leaves.py").write_text("from simulator.policies import Vllm\nclass Leaves(Vllm):\n"
+                                        f"    def plan(self, queue, memory, now):\n        {way}\n")
+    status, out, err = batchsim("run", "--num-prompts", "3", "--policy", f"{tmp_path}/leaves.py:Leaves")
+    assert (status, out) == (2, "")
+    assert "leaves.py, line 4" in err

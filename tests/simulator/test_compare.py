@@ -50,7 +50,7 @@ def test_padding_and_reservation_make_the_baseline_worse_and_never_better() -> N
 def test_a_whole_model_length_leaves_three_slots_of_an_80_gb_card() -> None:
     found = sim.compare("azure-conv-2023", num_prompts=50)
     model_length = next(ratio for ratio in found.ratios if ratio.key == "model_length")
-    assert model_length.baseline["cap"] == 457_702 // 131_072 == 3
+    assert model_length.baseline["slots"] == 457_702 // 131_072 == 3
 
 
 @dataclass

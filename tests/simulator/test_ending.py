@@ -57,7 +57,7 @@ def test_an_evicted_one_is_told_with_who_came_next() -> None:
     assert tell(EVICTED, 1) == (
         "Request 1 (prompt 10 tokens, answer 1 token) got a slot at step 0 (0.000 s), one other beside it. "
         "It emitted its last token at step 0 (1.000 s). "
-        "It was evicted with that step: its slot and 100 tokens of KV memory became free at once. "
+        "It left the batch with that step: its slot and 100 tokens of KV memory were free at once. "
         "Request 2 took the slot in the very next step, 1.")
 
 

@@ -106,7 +106,7 @@ def test_reserving_the_models_length_in_a_smaller_pool_rejects_everybody() -> No
 
 
 @pytest.mark.parametrize("policy", ["vllm", "static"])
-@pytest.mark.parametrize("options", [{"max_model_len": 4}, {"kv_capacity_tokens": 0.5}, {"kv_capacity_tokens": 3}])
+@pytest.mark.parametrize("options", [{"max_model_len": 4}, {"kv_capacity_tokens": 1}, {"kv_capacity_tokens": 3}])
 def test_everything_rejected_is_a_result_too(policy: str, options: dict[str, Any]) -> None:
     result = simulate(trace_of([(0, 9, 9), (5, 9, 9)]), policy, **options, **FLAT)
     assert (result.summary()["completed"], result.summary()["rejected"]) == (0, 2)
