@@ -1,7 +1,7 @@
 """The decoding set: requests that compute one token in every step. It knows neither memory nor policy.
 
 Two sets with one contract. `LockstepSet` stores nothing that grows by one for everybody: a member's context is
-``step + offset``, so a step costs nothing per member, and joining or leaving costs O(log n). `ListedSet` walks its
+``turn + offset``, so a step costs nothing per member, and joining or leaving costs O(log n). `ListedSet` walks its
 members at each step. It is the plain reference that a simulation in exact mode uses.
 """
 
@@ -14,16 +14,17 @@ from typing import Protocol
 from simulator.request import Request
 
 SpanSink = Callable[[int, int, int], None]
-"""Called with (request index, first step, last step) when a run of consecutive tokens ends."""
+"""Called with (request index, first step, last step) when a run of tokens ends: one in each step in between, but for
+steps in which the set paused."""
 
 
 class DecodingSet(Protocol):
     """What a replica, a memory and a policy may ask of the decoding set.
 
-    ``step`` counts the steps of the replica, ``size`` its members, ``context`` the KV tokens of all of them.
+    ``turn`` counts the steps in which the set took part, ``size`` its members, ``context`` the KV tokens of all.
     """
 
-    step: int
+    turn: int
 
     @property
     def size(self) -> int:
@@ -49,6 +50,9 @@ class DecodingSet(Protocol):
     def advance(self, steps: int) -> None:
         """Every member computes and emits one token in each of `steps` steps."""
 
+    def pause(self) -> None:
+        """A step passes in which no member takes part."""
+
     def steps_to_finish(self) -> int:
         """Steps until the first member emits its last token; at least 1."""
 
@@ -61,47 +65,55 @@ class LockstepSet:
 
     def __init__(self, block_size: int, on_span: SpanSink) -> None:
         self.block_size, self.on_span = block_size, on_span
-        self.step = self.size = 0
+        self.turn = self.size = 0
+        self._steps = 0         # of the replica, those of pauses included
+        self._latest = -1       # the step of the latest turn
         self._offsets = 0
-        self._crossing = [0] * block_size    # members that need a new block when step % block_size == i
-        self._due: list[tuple[int, int, Request]] = []    # (last step, order, request); some entries are stale
+        self._crossing = [0] * block_size    # members that need a new block when turn % block_size == i
+        self._due: list[tuple[int, int, Request]] = []    # (last turn, order, request); some entries are stale
 
     @property
     def context(self) -> int:
-        return self.size * self.step + self._offsets
+        return self.size * self.turn + self._offsets
 
     @property
     def demand(self) -> int:
-        return self._crossing[self.step % self.block_size]
+        return self._crossing[self.turn % self.block_size]
 
     def demands(self, steps: int) -> list[int]:
-        first = (self.step + 1) % self.block_size
+        first = (self.turn + 1) % self.block_size
         turn = self._crossing[first:] + self._crossing[:first]
         return (turn * (steps // self.block_size + 1))[:steps]
 
     def join(self, request: Request, left: int) -> None:
         assert request.order is not None
-        step = self.step
-        offset = request._computed - step
-        request._set, request._joined, request._last = self, step, step + left - 1
+        turn = self.turn
+        offset = request._computed - turn
+        request._set, request._joined, request._last = self, turn, turn + left - 1
+        request._since = self._steps - 1
         self.size += 1
         self._offsets += offset
         self._crossing[-offset % self.block_size] += 1
         heappush(self._due, (request._last, request.order, request))
 
     def leave(self, request: Request) -> None:
-        step, joined = self.step, request._joined
+        turn, joined = self.turn, request._joined
         offset = request._computed - joined
         self.size -= 1
         self._offsets -= offset
         self._crossing[-offset % self.block_size] -= 1
-        request._computed += step - joined
-        request._generated += step - joined
+        request._computed += turn - joined
+        request._generated += turn - joined
         request._set = None
-        self.on_span(request.index, joined - 1, step - 1)
+        self.on_span(request.index, request._since, self._latest if turn > joined else request._since)
 
     def advance(self, steps: int) -> None:
-        self.step += steps
+        self.turn += steps
+        self._steps += steps
+        self._latest = self._steps - 1
+
+    def pause(self) -> None:
+        self._steps += 1
 
     def _is_stale(self, entry: tuple[int, int, Request]) -> bool:
         last, order, request = entry
@@ -111,12 +123,12 @@ class LockstepSet:
         due = self._due
         while self._is_stale(due[0]):
             heappop(due)
-        return due[0][0] - self.step + 1
+        return due[0][0] - self.turn + 1
 
     def finish(self) -> list[Request]:
         done: list[Request] = []
-        due, step = self._due, self.step
-        while due and due[0][0] < step:
+        due, turn = self._due, self.turn
+        while due and due[0][0] < turn:
             entry = heappop(due)
             if not self._is_stale(entry):
                 self.leave(entry[2])
@@ -129,10 +141,11 @@ class ListedSet:
 
     def __init__(self, block_size: int, on_span: SpanSink) -> None:
         self.block_size, self.on_span = block_size, on_span
-        self.step = 0
+        self.turn = self._steps = 0
+        self._latest = -1
         self._members: dict[int, Request] = {}
         self._left: dict[int, int] = {}    # tokens each has still to emit
-        self._began: dict[int, int] = {}
+        self._began: dict[int, int] = {}   # turn at which each joined
 
     @property
     def size(self) -> int:
@@ -152,23 +165,29 @@ class ListedSet:
 
     def join(self, request: Request, left: int) -> None:
         assert request.order is not None
-        request._set, request._joined = self, self.step
+        request._set, request._joined, request._since = self, self.turn, self._steps - 1
         self._members[request.order], self._left[request.order] = request, left
-        self._began[request.order] = self.step
+        self._began[request.order] = self.turn
 
     def leave(self, request: Request) -> None:
         assert request.order is not None
         request._set = None
         del self._members[request.order], self._left[request.order]
-        self.on_span(request.index, self._began.pop(request.order) - 1, self.step - 1)
+        moved = self.turn > self._began.pop(request.order)
+        self.on_span(request.index, request._since, self._latest if moved else request._since)
 
     def advance(self, steps: int) -> None:
-        self.step += steps
+        self.turn += steps
+        self._steps += steps
+        self._latest = self._steps - 1
         for order, request in self._members.items():
             request._computed += steps
             request._generated += steps
-            request._joined = self.step    # nothing is left to settle on reading
+            request._joined = self.turn    # nothing is left to settle on reading
             self._left[order] -= steps
+
+    def pause(self) -> None:
+        self._steps += 1
 
     def steps_to_finish(self) -> int:
         return min(self._left.values())

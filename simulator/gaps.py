@@ -30,27 +30,48 @@ def coverage(first: Ints, last: Ints, steps: int) -> Ints:
 
 def tokens_per_step(record: Record, spans: Ints) -> Ints:
     """Tokens that these spans emit in each step."""
-    return coverage(spans[:, 1], spans[:, 2], len(record.ends))
+    steps = len(record.ends)
+    turns = np.diff(record.pauses, prepend=0) == 0
+    return np.bincount(spans[:, 1], minlength=steps) + coverage(spans[:, 1] + 1, spans[:, 2], steps) * turns
 
 
 def token_gaps(record: Record, spans: Ints) -> Distribution:
     """Every gap between two tokens that follow one another in a request, in ns, for spans as `spans_of` orders them.
 
-    Inside a span a token's gap is the time since the previous step ended, so it occurs as often as spans go on through
-    the step. A request's next span adds one gap of its own: the time for which it was stalled.
+    Inside a span a token's gap is the time since the decoding set last took part, so it occurs as often as spans go on
+    through the step. A span that begins while the set pauses has a first gap of its own, and so has a request's next
+    span: the time for which it was stalled.
     """
     ends = record.ends
-    inside = coverage(spans[:, 1] + 1, spans[:, 2], len(ends))
+    turns = np.flatnonzero(np.diff(record.pauses, prepend=0) == 0)    # steps in which the set took part
+    inside = coverage(spans[:, 1] + 1, spans[:, 2], len(ends))[turns]
+    begun, first_turn = _begun_in_a_pause(spans, turns)
+    inside -= np.bincount(first_turn, minlength=len(turns))
     resumed = np.flatnonzero(spans[1:, 0] == spans[:-1, 0]) + 1
-    stalls = ends[spans[resumed, 1]] - ends[spans[resumed - 1, 2]]
-    return Distribution.of(np.concatenate((np.diff(ends, prepend=0), stalls)),
-                           np.concatenate((inside, np.ones(len(stalls), np.int64))))
+    own = np.concatenate((ends[spans[resumed, 1]] - ends[spans[resumed - 1, 2]],
+                          ends[turns[first_turn]] - ends[spans[begun, 1]]))
+    return Distribution.of(np.concatenate((np.diff(ends[turns], prepend=0), own)),
+                           np.concatenate((inside, np.ones(len(own), np.int64))))
+
+
+def _begun_in_a_pause(spans: Ints, turns: Ints) -> tuple[Ints, Ints]:
+    """Spans of several tokens whose first came in a step without the set, and the place in `turns` of their second."""
+    after = np.searchsorted(turns, spans[:, 1] + 1)
+    paused = (after == 0) | (turns[np.maximum(after, 1) - 1] != spans[:, 1])
+    begun = np.flatnonzero(paused & (spans[:, 2] > spans[:, 1]))
+    return begun, after[begun]
 
 
 def gap_lists(record: Record, spans: Ints, requests: Ints) -> list[list[int]]:
     """The gaps of each of `requests`, one by one, in ns: as long as the answers, so for detailed output only."""
     at = np.searchsorted(spans[:, 0], requests, side="left")
     to = np.searchsorted(spans[:, 0], requests, side="right")
-    times = (np.concatenate([record.ends[first:last + 1] for _, first, last in spans[a:b]])
+    times = (np.concatenate([record.ends[_token_steps(record, first, last)] for _, first, last in spans[a:b]])
              for a, b in zip(at, to, strict=True))
     return [np.diff(tokens).tolist() for tokens in times]
+
+
+def _token_steps(record: Record, first: int, last: int) -> Ints:
+    """The steps of a span in which there is a token."""
+    steps = np.arange(first, last + 1)
+    return np.concatenate((steps[:1], steps[1:][np.diff(record.pauses[first:last + 1]) == 0]))

@@ -32,6 +32,7 @@ PLAN_COLUMNS = (
     "resident",     # tokens with KV before the first step
     "promised",     # tokens that reservations cover; -1 where nothing is reserved
     "blocked",      # index into OBSTACLES
+    "paused",       # 1 where the decoding set took no part
     "excess",       # ns by which padding makes all of the steps together longer
 )
 OBSTACLES = (None, "cap", "budget", "memory", "fragmentation", "batch")
@@ -83,7 +84,8 @@ class Record:
         plans: One row a plan; see PLAN_COLUMNS.
         ends: End of every step, ns.
         used: Blocks of memory held in every step.
-        spans: Request, first step and last step of each run of consecutive tokens, in the order in which they ended.
+        spans: Request, first step and last step of each run of tokens, in the order in which they ended. It has a token
+            in the first step and in each step after it up to the last, but for those in which the set paused.
         stays: Request, start and end (ns) of each stay in a slot, in the order of their ends.
         sent: Request and when the client sent it (ns), in that order.
         out_of_range: Steps outside the cost model's measured range.
@@ -104,6 +106,16 @@ class Record:
     def fold(self) -> None:
         """Give up the spread columns; `steps` works them out again when it is asked."""
         self.__dict__.pop("steps", None)
+
+    @cached_property
+    def pauses(self) -> Ints:
+        """Steps up to and including each in which the decoding set paused."""
+        return np.cumsum(np.repeat(self.plan("paused"), self.plan("steps")))
+
+    def tokens_of(self, spans: Ints) -> Ints:
+        """Tokens that each of these spans stands for."""
+        first, last = spans[:, 1], spans[:, 2]
+        return last - first + 1 - (self.pauses[last] - self.pauses[first])
 
     @cached_property
     def steps(self) -> dict[str, Ints]:

@@ -8,19 +8,22 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from simpy import Environment, Event
 
 from cost_models import CostModel, StepShape
 from simulator.batch import ListedSet, LockstepSet
-from simulator.errors import PolicyError
+from simulator.errors import InputError, PolicyError
+from simulator.measure import row_of, shape_of, useful_rows
 from simulator.memory.base import UNLIMITED, Memory
 from simulator.policies.base import Policy
-from simulator.recorder import CODES, Recorder
+from simulator.recorder import Recorder
 from simulator.request import Request
 from simulator.step import Queue, Step, Wait
 
+LATEST = 1 << 62
+"""The clock counts nanoseconds in 64 bits."""
 SMALLEST = StepShape(1, 0)
 """What a step is priced as that computes nothing."""
 
@@ -111,20 +114,21 @@ class Replica:
         if decision is None:
             yield bell
         elif not isinstance(decision, Wait):
-            raise PolicyError(f"{self.policy.name}: plan must return a Step, a Wait or None, not {decision!r}")
+            self._complain(f"plan must return a Step, a Wait or None, not {decision!r}")
         elif decision.until > self.now:
             yield bell | self.env.timeout(decision.until - self.now)
             self._doorbell = None
         else:
-            raise PolicyError(f"{self.policy.name}: waits until {decision.until} ns, which is not after {self.now} ns")
+            self._complain(f"waits until {decision.until} ns, which is not later")
         yield Last(self.env, 0)    # requests of the same instant are all seen
 
     def _begin(self, step: Step) -> list[int]:
         """Note what the step is, how often it repeats, and when each repetition ends."""
-        now = self.now
-        shape = self._shape(step)
+        now, record = self.now, self.record
+        self._take_note(step)
+        shape = shape_of(step, self.queue)
         priced = self._priced(step, shape)
-        row = self._describe(step, shape)
+        row = row_of(step, self.queue, self.memory, shape)
         durations = [self.cost.time(priced)]
         times = self._at_most(step, durations[0])
         if times > 1:
@@ -133,67 +137,52 @@ class Replica:
         used = [self.memory.used]
         if times > 1:
             ends, used = self._shorten(step, ends, used)
+        self._check(ends[-1])
         if self._watch:
             self._watch.planned(step, self.queue, now)
         excess = self._excess(step, ends) if shape.padded or step.pad_to else 0
-        self.record.plans.extend((now, len(ends), *row, excess))
-        self.record.ends.extend(ends)
-        self.record.used.extend(used)
+        record.plans.extend((now, len(ends), *row, excess))
+        record.ends.extend(ends)
+        record.used.extend(used)
         if self._ranged:
             self._count_out_of_range(priced, len(ends))
         return ends
 
-    def _shape(self, step: Step) -> StepShape:
-        """What the cost model is asked about: rows and contexts as they are computed, padding included."""
-        decodes = self.decoding.size + step.spent
-        if step.pad_to:
-            chunks = ((step.pad_to, 0),) * len(step.chunks)
-            return StepShape(decodes, decodes * step.pad_to, chunks, self._padding(step), "padded")
-        return StepShape(decodes, self.decoding.context + step.spent_context, _chunks(step), step.spent)
+    def _take_note(self, step: Step) -> None:
+        """Close the stays of those preempted, open those of the admitted, and look at what each is to compute."""
+        for victim in step.preempted:
+            self._close_stay(victim)
+        for request, tokens in step.chunks:
+            if request.admitted is None:
+                request.admitted = self.now
+            if not 1 <= tokens <= request.lacking or request.decoding:
+                self._complain(f"planned a chunk of {tokens} tokens for request {request.index}, which lacks "
+                               f"{request.lacking}{' and decodes' * request.decoding}")
+            if 0 < step.pad_to < tokens:
+                self._complain(f"pads to {step.pad_to} tokens, but request {request.index} computes {tokens}")
 
     def _priced(self, step: Step, shape: StepShape) -> StepShape:
         """The shape that is paid for. A step may compute nothing if it preempts somebody, but not twice in a row."""
         barren = not shape.decodes and not shape.chunks
         if barren and (self._barren or not step.preempted):
-            self._complain_of_no_progress(step)
+            self._complain("planned a step that computes nothing")
         self._barren = barren
         return SMALLEST if barren else shape
 
+    def _check(self, end: int) -> None:
+        """The clock stays within 64 bits, and nobody holds memory that is not there."""
+        if end > LATEST:
+            raise InputError("the simulated time passes 146 years: check the cost model and the arrivals")
+        if not 0 <= self.memory.free <= self.memory.capacity:
+            self._complain("holds more memory than there is, or gave back more than it took")
+
     def _excess(self, step: Step, ends: list[int]) -> int:
         """Nanoseconds by which these steps take longer than if they computed useful rows at their own lengths."""
-        useful = StepShape(self.decoding.size, self.decoding.context, _chunks(step))
+        useful = StepShape(*useful_rows(step, self.queue))
         took = ends[-1] - self.now
         if useful.chunks:
             return took - self.cost.time(useful)
         return took - sum(self.cost.decode_times(useful, len(ends))) if useful.decodes else took
-
-    @staticmethod
-    def _padding(step: Step) -> int:
-        return step.spent + sum([step.pad_to - tokens for _, tokens in step.chunks] if step.pad_to else ())
-
-    def _describe(self, step: Step, shape: StepShape) -> tuple[int, ...]:
-        """The columns of the record from `decodes` to `blocked`; takes note of admissions and preemptions."""
-        queue, memory, now = self.queue, self.memory, self.now
-        for victim in step.preempted:
-            self._close_stay(victim)
-        prompt = redone = redoing = catching = held = 0
-        for request, tokens in step.chunks:
-            if request.admitted is None:
-                request.admitted = now
-            if tokens < 1 or tokens > request.lacking or request.decoding:
-                self._complain_of_chunk(request, tokens)
-            prompt += tokens
-            if request.lost > request._computed:
-                redone += min(tokens, request.lost - request._computed)
-                redoing += 1
-        if queue.catching_up:
-            catching = sum([request._computed for request in queue.catching_up.values()])
-        if queue.held:
-            held = sum([request._computed for request in queue.held.values()])
-        context = self.decoding.context
-        return (self.decoding.size, context, len(step.chunks), prompt, redone, redoing, step.spent, shape.padded,
-                len(queue.running), len(queue.held), len(queue.waiting), context + catching + held,
-                -1 if memory.promised is None else memory.promised, CODES[step.blocked])
 
     def _close_stay(self, request: Request) -> None:
         if request.admitted is not None:
@@ -202,7 +191,7 @@ class Replica:
 
     def _at_most(self, step: Step, duration: int) -> int:
         """How often this step may run before the policy must be asked again, given how long it takes once."""
-        if step.times > 1 and self.decoding.size:
+        if step.times > 1 and step.decodes and self.decoding.size:
             return min(step.times, self.decoding.steps_to_finish())
         if step.times > 1 or not self._fast or step.chunks or step.preempted or step.trimmed or not self.decoding.size:
             return step.times
@@ -228,8 +217,12 @@ class Replica:
 
     def _commit(self, step: Step, steps: int) -> None:
         """The tokens of the step exist now: count them, and let go who may leave."""
-        self.decoding.advance(steps)
-        finished = self.decoding.finish()
+        if step.decodes:
+            self.decoding.advance(steps)
+            finished = self.decoding.finish()
+        else:
+            self.decoding.pause()
+            finished = []
         if step.chunks:
             finished += self._catch_up(step)
             finished.sort(key=_order)
@@ -249,14 +242,14 @@ class Replica:
                 left = self._outputs[request.index] - request._generated
                 self.queue.emitted(request, left)
                 if not left:
-                    last = self.decoding.step - 1
+                    last = len(self.record.ends) - 1
                     self.record.span(request.index, last, last)
                     done.append(request)
         return done
 
     def _let_go(self, request: Request) -> None:
         if request.order not in self.queue.held:
-            raise PolicyError(f"{self.policy.name}: lets go request {request.index}, which has not finished")
+            self._complain(f"lets go request {request.index}, which has not finished")
         self.memory.release(request)
         self.queue.let_go(request)
         self._close_stay(request)
@@ -264,20 +257,10 @@ class Replica:
         if self._on_finish:
             self._on_finish(request)
 
-    def _complain_of_chunk(self, request: Request, tokens: object) -> None:
-        raise PolicyError(f"{self.policy.name}: planned a chunk of {tokens} tokens for request {request.index}, "
-                          f"which lacks {request.lacking}{' and decodes' * request.decoding}, at {self.now} ns")
-
-    def _complain_of_no_progress(self, step: Step) -> None:
+    def _complain(self, what: str) -> NoReturn:
         queue = self.queue
-        raise PolicyError(f"{self.policy.name}: planned a step that computes nothing at {self.now} ns "
-                          f"({len(queue.running)} running, {len(queue.waiting)} waiting, "
-                          f"{self.memory.free} of {self.memory.capacity} blocks free)")
-
-
-def _chunks(step: Step) -> tuple[tuple[int, int], ...]:
-    """The step's chunks as new tokens and tokens already there."""
-    return tuple([(tokens, request._computed) for request, tokens in step.chunks])
+        raise PolicyError(f"{self.policy.name}: {what}, at {self.now} ns ({len(queue.running)} running, "
+                          f"{len(queue.waiting)} waiting, {self.memory.free} of {self.memory.capacity} blocks free)")
 
 
 def _order(request: Request) -> int:

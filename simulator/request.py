@@ -29,7 +29,7 @@ class Request:
         lost: Tokens that must be computed a second time because a preemption threw their KV away.
     """
 
-    __slots__ = ("_computed", "_generated", "_joined", "_last", "_set",
+    __slots__ = ("_computed", "_generated", "_joined", "_last", "_set", "_since",
                  "admitted", "arrival", "index", "lost", "max_tokens", "name", "order", "prefix", "priority", "prompt")
 
     def __init__(self, index: int, arrival: int, prompt: int, max_tokens: int, *,
@@ -41,20 +41,21 @@ class Request:
         self.lost = 0
         self._computed = self._generated = 0
         self._set: DecodingSet | None = None
-        self._joined = 0    # step of the set at which it began to decode
-        self._last = 0      # step of the set that emits its last token
+        self._joined = 0    # turn of the set at which it began to decode
+        self._last = 0      # turn of the set that emits its last token
+        self._since = 0     # step that emitted its latest token before that
 
     @property
     def computed(self) -> int:
         """Tokens whose KV exists."""
         members = self._set
-        return self._computed if members is None else self._computed + members.step - self._joined
+        return self._computed if members is None else self._computed + members.turn - self._joined
 
     @property
     def generated(self) -> int:
         """Output tokens emitted so far."""
         members = self._set
-        return self._generated if members is None else self._generated + members.step - self._joined
+        return self._generated if members is None else self._generated + members.turn - self._joined
 
     @property
     def known(self) -> int:

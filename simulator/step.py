@@ -19,10 +19,11 @@ memory but no hole that is long enough, or a batch that lets nobody in before it
 
 @dataclass(slots=True)
 class Step:
-    """One forward pass. The decoding set always takes part, one token a member; the rest is said here.
+    """One forward pass. The decoding set takes part, one token a member, unless it pauses; the rest is said here.
 
     Attributes:
         chunks: (request, tokens) for everyone who computes prompt or lost tokens in this step, in running order.
+        decodes: Whether the decoding set takes part; where it does not, its members keep their slots and wait.
         preempted: Who was sent back to the queue, in that order.
         trimmed: The token budget left somebody out.
         blocked: Why the head of the queue, there or yet to come, stays out until somebody leaves; None if it does not.
@@ -33,6 +34,7 @@ class Step:
     """
 
     chunks: list[tuple[Request, int]] = field(default_factory=list)
+    decodes: bool = True
     preempted: list[Request] = field(default_factory=list)
     trimmed: bool = False
     blocked: Obstacle | None = None
@@ -57,9 +59,10 @@ class Wait:
 class Queue:
     """Who waits and who runs on one replica.
 
-    ``waiting`` is in the order of service: as they came, or by `urgency`, the smallest first. ``running`` maps the running order to requests, oldest admission first.
-    Each of them is in exactly one of ``decoding`` (one token a step), ``catching_up`` (lacks more than that)
-    and ``held`` (finished, but not yet let go). ``closed`` says that no request will follow those that wait.
+    ``waiting`` is in the order of service: as they came, or by `urgency`, the smallest first. ``running`` maps the
+    running order to requests, oldest admission first. Each of them is in exactly one of ``decoding`` (one token a
+    step), ``catching_up`` (lacks more than that) and ``held`` (finished, but not yet let go). ``closed`` says that no
+    request will follow those that wait.
     """
 
     def __init__(self, decoding: DecodingSet, urgency: Callable[[Request], Any] | None = None) -> None:

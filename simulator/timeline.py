@@ -99,8 +99,7 @@ def timeline(setup: Setup, record: Record) -> Timeline:
 def finished(setup: Setup, record: Record) -> Ints:
     """Rows of the trace whose requests have emitted all their tokens and left, in order."""
     rows = len(setup.output)
-    spanned, first, last = record.spans.T
-    emitted = np.bincount(spanned, last - first + 1, rows)
+    emitted = np.bincount(record.spans[:, 0], record.tokens_of(record.spans), rows)
     left = np.bincount(record.stays[:, 0], minlength=rows) > 0
     return np.flatnonzero((emitted == setup.output) & left)
 

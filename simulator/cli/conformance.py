@@ -80,6 +80,8 @@ def _print(console: Console, verdict: Verdict) -> None:
         return
     console.out(f"{verdict.name} differs in {_place(verdict.difference)}, {last.mode} mode{missing}")
     console.print(_sides(verdict.difference))
+    if same := _same(verdict.difference):
+        console.out(f" the same: {', '.join(same)}\n")
 
 
 def _place(difference: Difference) -> str:
@@ -90,23 +92,25 @@ def _place(difference: Difference) -> str:
 
 
 def _sides(difference: Difference) -> Table:
-    """Both sides, field by field; of what is the same, only the names."""
-    table = Table("field", "recorded", "simulated", box=SIMPLE_HEAD, pad_edge=False)
+    """Both sides, field by field, of what differs; a side that has no such step leaves the other one whole."""
+    recorded, simulated = difference.recorded, difference.simulated
+    table = Table("field", "recorded" if recorded is not None else "recorded: ended",
+                  "simulated" if simulated is not None else "simulated: ended", box=SIMPLE_HEAD, pad_edge=False)
     for column in table.columns[1:]:
         column.overflow = "fold"
-    recorded, simulated = difference.recorded, difference.simulated
     if recorded is None or simulated is None:
         for field, value in (recorded or simulated or {}).items():
-            sides = (_shown(value), "") if simulated is None else ("", _shown(value))
-            table.add_row(field, *map(Text, sides))
-        table.columns[2 if simulated is None else 1].header = "simulated: ended" if simulated is None else (
-            "recorded: ended")
+            table.add_row(field, *map(Text, ("", _shown(value)) if recorded is None else (_shown(value), "")))
         return table
     for field in difference.fields:
         table.add_row(field, *map(Text, _apart(recorded.get(field), simulated.get(field))))
-    if same := [field for field in simulated if field in recorded and field not in difference.fields]:
-        table.caption, table.caption_justify = f"the same: {', '.join(same)}", "left"
     return table
+
+
+def _same(difference: Difference) -> list[str]:
+    """Names of the fields that both sides have in common."""
+    recorded, simulated = difference.recorded or {}, difference.simulated or {}
+    return [field for field in simulated if field in recorded and field not in difference.fields]
 
 
 def _apart(recorded: Any, simulated: Any) -> tuple[str, str]:

@@ -66,7 +66,8 @@ def window_of(record: Record, turns: int) -> float:
 def tokens_until(record: Record, until: float) -> int:
     """Output tokens of all requests that had been emitted by `until` seconds."""
     steps = int(np.searchsorted(record.ends, round(until * 1e9), side="right"))
-    return int(np.maximum(np.minimum(record.spans[:, 2], steps - 1) - record.spans[:, 1] + 1, 0).sum())
+    begun = record.spans[record.spans[:, 1] < steps]
+    return int(record.tokens_of(np.minimum(begun, [1 << 62, 1 << 62, steps - 1])).sum())
 
 
 def _nanoseconds(until: float | None, record: Record) -> int:

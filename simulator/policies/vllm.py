@@ -34,7 +34,7 @@ class Vllm(Policy):
             2048 elsewhere.
         block_size: Tokens a block.
         enable_chunked_prefill: A prompt may be computed in several steps.
-        enable_prefix_caching: Full blocks keep their KV after they are freed, and whoever has the same prefix reuses it.
+        enable_prefix_caching: Full blocks keep their KV after they are freed, for whoever has the same prefix.
         long_prefill_token_threshold: Longest chunk of one request while it is not alone; 0: no limit.
         scheduler_reserve_full_isl: Admit only who finds room for all tokens known, not only for the first chunk.
         watermark: Share of the blocks that an admission leaves free while others run.

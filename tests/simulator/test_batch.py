@@ -125,7 +125,7 @@ def test_the_aggregate_equals_the_list(size: int, actions: list[tuple[str, int]]
                 done = members.finish()
                 inside[:] = [one for one in inside if one not in done]
                 answers.append([one.index for one in done])
-            answers.append((members.step, members.size, members.context, members.demand, members.demands(7),
+            answers.append((members.turn, members.size, members.context, members.demand, members.demands(7),
                             members.steps_to_finish() if members.size else None, sorted(spans),
                             [(one.index, one.computed, one.generated) for one in (*inside, *outside)]))
         half = len(answers) // 2
