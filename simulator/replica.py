@@ -129,7 +129,7 @@ class Replica:
         shape = shape_of(step, self.queue)
         priced = self._priced(step, shape)
         row = row_of(step, self.queue, self.memory, shape)
-        durations = [self.cost.time(priced)]
+        durations = [self.cost.time(priced) + step.delay]
         times = self._at_most(step, durations[0])
         if times > 1:
             durations = self.cost.decode_times(priced, times)
