@@ -126,9 +126,10 @@ class Replica:
         """Note what the step is, how often it repeats, and when each repetition ends."""
         now, record = self.now, self.record
         self._take_note(step)
-        shape = shape_of(step, self.queue)
+        useful = useful_rows(step, self.queue)
+        shape = shape_of(step, useful)
         priced = self._priced(step, shape)
-        row = row_of(step, self.queue, self.memory, shape)
+        row = row_of(step, self.queue, self.memory, useful, shape.padded)
         durations = [self.cost.time(priced) + step.delay]
         times = self._at_most(step, durations[0])
         if times > 1:
@@ -140,7 +141,7 @@ class Replica:
         self._check(ends[-1])
         if self._watch:
             self._watch.planned(step, self.queue, now)
-        excess = self._excess(step, ends) if shape.padded or step.pad_to else 0
+        excess = self._excess(StepShape(*useful), ends) if shape.padded or step.pad_to else 0
         record.plans.extend((now, len(ends), *row, excess))
         record.ends.extend(ends)
         record.used.extend(used)
@@ -176,9 +177,8 @@ class Replica:
         if not 0 <= self.memory.free <= self.memory.capacity:
             self._complain("holds more memory than there is, or gave back more than it took")
 
-    def _excess(self, step: Step, ends: list[int]) -> int:
+    def _excess(self, useful: StepShape, ends: list[int]) -> int:
         """Nanoseconds by which these steps take longer than if they computed useful rows at their own lengths."""
-        useful = StepShape(*useful_rows(step, self.queue))
         took = ends[-1] - self.now
         if useful.chunks:
             return took - self.cost.time(useful)
