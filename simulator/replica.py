@@ -193,7 +193,8 @@ class Replica:
         """How often this step may run before the policy must be asked again, given how long it takes once."""
         if step.times > 1 and step.decodes and self.decoding.size:
             return min(step.times, self.decoding.steps_to_finish())
-        if step.times > 1 or not self._fast or step.chunks or step.preempted or step.trimmed or not self.decoding.size:
+        asks = not self._fast or step.fickle or step.preempted or step.trimmed
+        if step.times > 1 or asks or step.chunks or not self.decoding.size:
             return step.times
         steps = self.decoding.steps_to_finish()
         if step.blocked is None and (horizon := self.env.peek()) < UNLIMITED:

@@ -31,6 +31,7 @@ class Step:
         spent_context: KV tokens that those rows read.
         pad_to: Tokens that every row is padded to; 0 means ragged.
         times: How often to run this very step before the policy is asked again.
+        fickle: Ask the policy again after this step, even if it is steady and everybody only decodes.
     """
 
     chunks: list[tuple[Request, int]] = field(default_factory=list)
@@ -42,6 +43,7 @@ class Step:
     spent_context: int = 0
     pad_to: int = 0
     times: int = 1
+    fickle: bool = False
 
     def drop(self, victim: Request) -> None:
         """Note that `victim` was preempted and computes nothing in this step."""
@@ -89,9 +91,12 @@ class Queue:
         else:
             insort(self.waiting, request, key=self._urgency)
 
-    def admit(self) -> Request:
-        """Move the head of the queue to the end of the running order."""
-        request = self.waiting.popleft()
+    def admit(self, request: Request | None = None) -> Request:
+        """Move the head of the queue, or this one of those who wait, to the end of the running order."""
+        if request is None or request is self.waiting[0]:
+            request = self.waiting.popleft()
+        else:
+            self.waiting.remove(request)
         self._admissions += 1
         request.order = self._admissions
         self.running[request.order] = self.catching_up[request.order] = request

@@ -5,9 +5,10 @@ from __future__ import annotations
 from simulator.policies.base import Policy
 from simulator.policies.loading import load_policy
 from simulator.policies.static import StaticBatching
+from simulator.policies.tensorrt_llm import TensorRtLlm
 from simulator.policies.vllm import Vllm
 
-POLICIES: dict[str, type[Policy]] = {"static": StaticBatching, "vllm": Vllm}
+POLICIES: dict[str, type[Policy]] = {"static": StaticBatching, "tensorrt_llm": TensorRtLlm, "vllm": Vllm}
 """All bundled policies by name."""
 
-__all__ = ["POLICIES", "Policy", "StaticBatching", "Vllm", "load_policy"]
+__all__ = ["POLICIES", "Policy", "StaticBatching", "TensorRtLlm", "Vllm", "load_policy"]
