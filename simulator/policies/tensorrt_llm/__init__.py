@@ -129,7 +129,7 @@ class TensorRtLlm(Policy):
     def _run(self, active: Active, step: Step, chunks: list[tuple[Request, int]]) -> None:
         """Take the room of a whole context with its first chunk, and the next token's for all who generate."""
         queue, memory = active.queue, active.memory
-        for request, _ in chunks:
+        for request in active.in_order(self.contexts):
             if request.order is None:
                 assert memory.grow(request, active.context(request))
                 queue.admit(request)
