@@ -23,6 +23,8 @@ class PagedAhead(Paged):
         pledged: Blocks that those who hold any come to with their prompt and all declared output, in all.
     """
 
+    name = "paged, room ahead"
+
     def __init__(self, capacity: int, block_size: int, *, declared: bool = False, ahead: int = 0) -> None:
         super().__init__(capacity, block_size)
         self.pledged = 0
