@@ -198,7 +198,7 @@ class Replica:
             return step.times
         if step.times > 1:
             return min(step.times, self.decoding.steps_to_finish())
-        if not self._fast or step.chunks or step.preempted or step.trimmed or step.delay:
+        if not self._fast or step.fickle or step.chunks or step.preempted or step.trimmed or step.delay:
             return 1
         steps = self.decoding.steps_to_finish()
         if self._heeds_arrivals(step) and (horizon := self.env.peek()) < UNLIMITED:

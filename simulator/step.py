@@ -32,6 +32,7 @@ class Step:
         delay: Nanoseconds that the step takes longer because KV moves between GPU and host.
         pad_to: Tokens that every row is padded to; 0 means ragged.
         times: How often to run this very step before the policy is asked again.
+        fickle: Ask the policy again after this step, even if it is steady and everybody only decodes.
     """
 
     chunks: list[tuple[Request, int]] = field(default_factory=list)
@@ -44,6 +45,7 @@ class Step:
     delay: int = 0
     pad_to: int = 0
     times: int = 1
+    fickle: bool = False
 
     def drop(self, victim: Request) -> None:
         """Note that `victim` was preempted and computes nothing in this step."""
@@ -93,9 +95,12 @@ class Queue:
         else:
             insort(self.waiting, request, key=self._urgency)
 
-    def admit(self) -> Request:
-        """Move the head of the queue to the end of the running order."""
-        return self._let_in(self.waiting.popleft())
+    def admit(self, request: Request | None = None) -> Request:
+        """Move the head of the queue, or this one of those who wait, to the end of the running order."""
+        if request is None or request is self.waiting[0]:
+            return self._let_in(self.waiting.popleft())
+        self.waiting.remove(request)
+        return self._let_in(request)
 
     def swap_in(self) -> Request:
         """Move the first of those swapped out to the end of the running order."""
