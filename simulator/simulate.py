@@ -54,11 +54,13 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
 
 def requests_of(setup: Setup) -> Iterator[Request]:
     """The accepted requests in the order of arrival, made as they are needed."""
-    columns = zip(setup.verdict.tolist(), setup.trace.arrival.tolist(), setup.prompt.tolist(),
-                  setup.max_tokens.tolist(), prefixes(setup.trace), strict=True)
-    for index, (verdict, arrival, prompt, max_tokens, prefix) in enumerate(columns):
+    trace = setup.trace
+    priorities = [0] * len(trace) if trace.priority is None else trace.priority.tolist()
+    columns = zip(setup.verdict.tolist(), trace.arrival.tolist(), setup.prompt.tolist(), setup.max_tokens.tolist(),
+                  prefixes(trace), priorities, strict=True)
+    for index, (verdict, arrival, prompt, max_tokens, prefix, priority) in enumerate(columns):
         if verdict == 0:
-            yield Request(index, arrival, prompt, max_tokens, prefix=prefix)
+            yield Request(index, arrival, prompt, max_tokens, prefix=prefix, priority=priority)
 
 
 def _counting(client: Client, accepted: int, progress: Progress | None) -> Callable[[Request], None]:

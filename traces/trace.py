@@ -62,6 +62,7 @@ class Trace:
     prompt, output: tokens, at least 1.
     max_tokens: declared limit of the output, at least 1, where the source has it; the output may exceed it.
     tenant: a name for each row.
+    priority: whole numbers, lower is more urgent; only policies that know priorities heed them.
     hash_ids: ids of each row's prompt blocks of `hash_block` tokens; equal ids are equal prefixes.
     """
 
@@ -73,12 +74,13 @@ class Trace:
     tenant: tuple[str, ...] | None = None
     hash_ids: tuple[tuple[int, ...], ...] | None = None
     hash_block: int | None = None
+    priority: Int64 | None = None
     source: str = ""
     licence: str = ""
     report: ReadReport = field(default=MADE_IN_MEMORY)
 
     def __post_init__(self) -> None:
-        lowest = {"arrival": 0, "prompt": 1, "output": 1, "max_tokens": 1}
+        lowest = {"arrival": 0, "prompt": 1, "output": 1, "max_tokens": 1, "priority": -LONGEST_NS}
         for column, least in lowest.items():
             if (values := getattr(self, column)) is not None:
                 object.__setattr__(self, column, _frozen(column, values, least))
@@ -91,7 +93,7 @@ class Trace:
     def _check_lengths(self) -> None:
         lengths = {
             column: len(values)
-            for column in ("arrival", "prompt", "output", "max_tokens", "tenant", "hash_ids")
+            for column in ("arrival", "prompt", "output", "max_tokens", "tenant", "hash_ids", "priority")
             if (values := getattr(self, column)) is not None
         }
         if len(set(lengths.values())) > 1:
@@ -133,7 +135,7 @@ class Trace:
         rows = slice(start, stop)
         kept = {
             column: values[rows]
-            for column in ("prompt", "output", "max_tokens", "tenant", "hash_ids")
+            for column in ("prompt", "output", "max_tokens", "tenant", "hash_ids", "priority")
             if (values := getattr(self, column)) is not None
         }
         return replace(self, arrival=_from_zero(self.arrival[rows]), **kept)
@@ -169,6 +171,8 @@ class Trace:
         state = hashlib.sha256()
         for column in ("arrival", "prompt", "output", "max_tokens"):
             _feed(state, column, getattr(self, column))
+        if self.priority is not None:
+            _feed(state, "priority", self.priority)
         state.update(repr(("tenant", self.tenant, "hash", self.hash_block, self.hash_ids)).encode())
         return state.hexdigest()[:16]
 

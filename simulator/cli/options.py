@@ -62,7 +62,7 @@ class Reading:
     trace_format: Annotated[str | None, Option(metavar="FORMAT", rich_help_panel=TRAFFIC, help=(
         "Format of the file; found from its content if not given."))] = None
     columns: Annotated[list[str] | None, Option(metavar="ROLE=NAME", rich_help_panel=TRAFFIC, help=(
-        "Columns that are not named as usual: arrival=A,prompt=P,output=O; also max_tokens=, tenant=."))] = None
+        "Columns that are not named as usual: arrival=A,prompt=P,output=O, max_tokens=, tenant=, priority=."))] = None
     unit: Annotated[str | None, Option(metavar="s|ms|us|ns", rich_help_panel=TRAFFIC, help=(
         "Unit of arrivals that are plain numbers."))] = None
     lenient: Annotated[bool, Option("--lenient", metavar="", rich_help_panel=TRAFFIC, help=(

@@ -35,8 +35,8 @@ def load(
 
     name_or_path: a bundled name (see `available`), else a file; "./NAME" is always a file.
     format: one of READERS, to overrule what the first lines say.
-    columns: column names by role (arrival, prompt, output, max_tokens, tenant) where they are not the customary
-        ones. An empty name says that the file has no such column; without arrivals all requests come at 0.
+    columns: column names by role (arrival, prompt, output, max_tokens, tenant, priority) where they are not the
+        customary ones. An empty name says that the file has no such column; without arrivals all requests come at 0.
     unit: "s", "ms", "us" or "ns", for arrivals that are plain numbers. A date and time needs none.
     lenient: leave bad rows out and report them, instead of refusing the file.
     limit: stop after so many good rows of the file, before they are sorted.

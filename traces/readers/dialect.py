@@ -1,6 +1,6 @@
 """What a reader knows of one kind of file: its shape and the names of its columns.
 
-A column has a role here: arrival, prompt, output, max_tokens, tenant or hash_ids. A dialect is data; how rows
+A column has a role here: arrival, prompt, output, max_tokens, tenant, priority or hash_ids. A dialect is data; how rows
 are split and checked is the same for all of them (`rows`).
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 from traces.errors import TraceError, plain, shown, unknown
 from traces.readers.values import UNITS
 
-ROLES = ("arrival", "prompt", "output", "max_tokens", "tenant")
+ROLES = ("arrival", "prompt", "output", "max_tokens", "tenant", "priority")
 """Roles that a caller may map to a column."""
 
 Batch = dict[str, Any]

@@ -110,6 +110,7 @@ def _rules(source: Source, names: Mapping[str, str], split: Split, unit: str | N
         "output": values.tokens,
         "max_tokens": values.tokens,
         "tenant": values.tenant,
+        "priority": values.priority,
         "hash_ids": values.block_ids,
     }
     if "arrival" in names:
@@ -157,6 +158,7 @@ def _trace(path: Path, dialect: Dialect, rows: Gathered) -> Trace:
         output=_numbers(rows, "output")[order],
         max_tokens=_numbers(rows, "max_tokens")[order] if "max_tokens" in rows.columns else None,
         tenant=_picked(rows, "tenant", order),
+        priority=_numbers(rows, "priority")[order] if "priority" in rows.columns else None,
         hash_ids=blocks,
         hash_block=None if blocks is None else dialect.hash_block,
         source=label,

@@ -35,6 +35,7 @@ ALIASES = {
     ),
     "max_tokens": ("maxtokens",),
     "tenant": ("tenant",),
+    "priority": ("priority",),
 }
 
 CSV = Dialect(name="csv", shape="csv", aliases=ALIASES)

@@ -129,6 +129,14 @@ def is_number(value: object) -> bool:
     return True
 
 
+def priority(value: object) -> int:
+    """A whole number; lower is more urgent."""
+    number = exact(value)
+    if abs(number) > MOST_TOKENS:
+        raise Refused("must lie within 2^53 of 0")
+    return int(number) if number == number.to_integral_value() else _whole(value)
+
+
 def tenant(value: object) -> str:
     """A name: text, or an integer as text; null is the empty name."""
     if type(value) is int:
