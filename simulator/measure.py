@@ -11,7 +11,6 @@ from simulator.recorder import CODES
 from simulator.request import Request
 from simulator.step import Queue, Step
 
-
 Useful = tuple[int, int, tuple[tuple[int, int], ...]]
 """Decodes that produce a token, their context, and the chunks as new tokens and tokens already there."""
 

@@ -135,6 +135,8 @@ class Replica:
         times = self._at_most(step, durations[0])
         if times > 1:
             durations = self.cost.decode_times(priced, times)
+            if step.delay:
+                durations = [lasts + step.delay for lasts in durations]
         ends = list(accumulate(durations, initial=now))[1:]
         used = [self.memory.used]
         if times > 1:
@@ -192,10 +194,12 @@ class Replica:
 
     def _at_most(self, step: Step, duration: int) -> int:
         """How often this step may run before the policy must be asked again, given how long it takes once."""
-        if step.times > 1 and step.decodes and self.decoding.size:
-            return min(step.times, self.decoding.steps_to_finish())
-        if step.times > 1 or not self._fast or step.chunks or step.preempted or step.trimmed or not self.decoding.size:
+        if not step.decodes or not self.decoding.size:
             return step.times
+        if step.times > 1:
+            return min(step.times, self.decoding.steps_to_finish())
+        if not self._fast or step.chunks or step.preempted or step.trimmed or step.delay:
+            return 1
         steps = self.decoding.steps_to_finish()
         if step.blocked is None and (horizon := self.env.peek()) < UNLIMITED:
             steps = min(steps, int(horizon - self.now) // duration + 1)    # more would hardly be kept
@@ -208,7 +212,8 @@ class Replica:
             if ends[-1] > horizon:
                 del ends[bisect_left(ends, horizon) + 1:]
         if len(ends) > 1:
-            used += self.memory.extend(self.decoding, len(ends) - 1)
+            more = len(ends) - 1
+            used += self.memory.extend(self.decoding, more) if step.decodes else used * more
             del ends[len(used):]
         return ends, used
 
@@ -222,7 +227,7 @@ class Replica:
             self.decoding.advance(steps)
             finished = self.decoding.finish()
         else:
-            self.decoding.pause()
+            self.decoding.pause(steps)
             finished = []
         if step.chunks:
             finished += self._catch_up(step)

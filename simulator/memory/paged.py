@@ -17,6 +17,8 @@ from simulator.request import Request
 class Paged(Memory):
     """A pool of `capacity` blocks of `block_size` tokens, of which one request may hold `largest`."""
 
+    name = "paged"
+
     def __init__(self, capacity: int, block_size: int = 16, *, largest: int | None = None) -> None:
         super().__init__(capacity)
         self.block_size, self._largest = block_size, largest

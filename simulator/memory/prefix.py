@@ -28,6 +28,8 @@ Found = list[tuple[Strip, int, int]]
 class PrefixCached(Paged):
     """A pool of `capacity` blocks of `block_size` tokens that remembers full blocks."""
 
+    name = "paged-prefix"
+
     def __init__(self, capacity: int, block_size: int = 16) -> None:
         super().__init__(capacity, block_size)
         self._line = FreeLine(capacity)

@@ -29,6 +29,7 @@ class Vllm0(Policy):
         watermark: Share of the blocks that an admission leaves free.
         preemption_mode: "recompute": KV is thrown away; "swap": it moves to the host and comes back.
         swap_bandwidth: Bytes a second between GPU and host; moving delays the step.
+        kv_bytes_per_token: Bytes of KV cache that a token takes; default the model's.
     """
 
     name: ClassVar[str] = "vllm-0"
