@@ -135,7 +135,8 @@ def discounted_where_the_end_is_known(patch: pytest.MonkeyPatch) -> None:
 
 def completions_not_foreseen(patch: pytest.MonkeyPatch) -> None:
     right = PrefillAdder.__init__
-    patch.setattr(PrefillAdder, "__init__", lambda self, *args, **knobs: right(self, *args, **knobs | {"foreseen": False}))
+    patch.setattr(PrefillAdder, "__init__",
+                  lambda self, *args, **knobs: right(self, *args, **knobs | {"foreseen": False}))
 
 
 def chunks_beside_the_decodes(patch: pytest.MonkeyPatch) -> None:
@@ -219,7 +220,8 @@ WRONG: dict[type[Sglang] | Patch, tuple[str, str]] = {
 }
 """Each wrong rule, a recording that catches it, and a field of the first step that differs.
 
-No recording tells whether lpm lets a request wait for another one's prompt: the order is the same without. Tiny worlds do.
+No recording tells whether lpm lets a request wait for another one's prompt: the order is the same without. A tiny world
+does, in test_sglang.
 """
 
 
