@@ -12,14 +12,17 @@ from worlds import SHARED, Affine, World, play, play_both, trace_of
 
 import simulator as sim
 from cost_models import StepShape
+from simulator.batch import LockstepSet
 from simulator.deployment import Deployment
 from simulator.errors import InputError, StalledError
 from simulator.memory import UNLIMITED, Paged
 from simulator.memory.radix import Radix
 from simulator.policies import Sglang
+from simulator.policies.sglang.adder import PrefillAdder
 from simulator.policies.sglang.completions import Completions
 from simulator.policies.sglang.ratio import NewTokenRatio, after_a_retraction
 from simulator.request import Request
+from simulator.step import Queue
 
 GIB = 1 << 30
 WHOLE = {"chunked_prefill_size": UNLIMITED}
@@ -126,6 +129,33 @@ def test_completions_are_played_in_the_order_in_which_they_come() -> None:
     assert not Completions([long]).fit(short, 7)
 
 
+def test_who_ends_last_is_counted_before_the_last() -> None:
+    # In order, 4 to go and then 12 would need 11 tokens; the engine lets 12 come first, and needs 27.
+    for left, fits in ((26, False), (27, True)):
+        alive = Completions([])
+        assert alive.fit(Request(0, 0, 4, 4), 100)
+        assert alive.fit(Request(1, 0, 4, 12), left) is fits
+
+
+def adder_of(free: int, ratio: float, decoding: list[Request]) -> tuple[PrefillAdder, Request]:
+    """A pass in chunks of 8, with so many tokens free, and a prompt that lacks 20."""
+    queue, memory, unfinished = Queue(LockstepSet(1, lambda *_: None)), Paged(free, 1), Request(9, 0, 20, 5)
+    return PrefillAdder(queue, memory, ratio, decoding, mixed=0, input_tokens=100, chunk_tokens=8, page=1), unfinished
+
+
+@pytest.mark.parametrize(("free", "promised", "tokens"), [(30, 10, 8), (16, 10, 6), (16, 16, 8), (5, 16, 5)])
+def test_a_chunk_takes_what_is_set_aside_for_nobody_or_else_what_there_is(free: int, promised: int,
+                                                                          tokens: int) -> None:
+    adder, unfinished = adder_of(free, 1.0, [Request(0, 0, 4, promised)])
+    adder.go_on(unfinished)
+    assert (adder.chunks, adder.cut) == ([(unfinished, tokens)], unfinished)
+
+
+def test_never_more_than_4096_tokens_are_set_aside() -> None:
+    adder, _ = adder_of(10_000, 0.5, [Request(0, 0, 4, 9000), Request(1, 0, 4, 100)])
+    assert adder.total_left == 10_000 - 2048 - 50
+
+
 # Memory
 
 def test_the_fewest_generated_go_back_to_the_tail_and_the_longest_prompt_of_these() -> None:
@@ -213,6 +243,14 @@ def test_who_would_share_a_prompt_that_waits_lets_the_others_go_first() -> None:
     for shared, order in ((32, [0, 2, 1]), (31, [0, 1, 2])):
         prefix = (("p", shared),)
         assert admitted(rows, [prefix, prefix, ()], schedule_policy="lpm") == order
+
+
+def test_who_finds_32_tokens_still_waits_for_more() -> None:
+    rows = [(0, 34, 1), (15, 60, 1), (15, 60, 1), (15, 60, 1)]
+    for found, order in ((32, [0, 1, 2, 3]), (33, [0, 1, 3, 2])):
+        stem = (("p", found),)
+        prefixes = [stem, (*stem, ("q", 50)), (), (*stem, ("q", 50))]
+        assert admitted(rows, prefixes, schedule_policy="lpm") == order
 
 
 def test_matches_are_not_sought_for_a_long_queue() -> None:
