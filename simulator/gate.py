@@ -59,18 +59,18 @@ def rows_for_model(prompt: Ints, output: Ints, max_tokens: Ints, max_model_len: 
 
 def rows_for_engine(rows: Rows, policy: Policy, deployment: Deployment) -> Rows:
     """The rows after what the engine refuses and clips by lengths of its own, and what its memory can never hold."""
-    limit = getattr(policy, "max_model_len", None)
-    if limit is not None:
-        rows = _within(rows, limit)
+    room = policy.room(rows.prompt, deployment)
+    if room is not None:
+        rows = _within(rows, room)
     rows = rows.reject(NO_STEP, rows.prompt > policy.longest_prompt)
     memory = policy.memory(deployment, rows.output)
     blocks = memory.footprint(rows.prompt, rows.output, rows.max_tokens)
     return replace(rows.reject(NEVER_FITS, blocks > memory.longest_run()), footprint=blocks * memory.block_size)
 
 
-def _within(rows: Rows, limit: int) -> Rows:
-    rows = rows.reject(FILLS_ENGINE, rows.prompt >= limit)
-    room = np.maximum(limit - rows.prompt, 1)
+def _within(rows: Rows, room: Ints) -> Rows:
+    rows = rows.reject(FILLS_ENGINE, room < 1)
+    room = np.maximum(room, 1)
     clipped = int(((rows.output > room) & (rows.verdict == 0)).sum())
     return replace(rows, output=np.minimum(rows.output, room), max_tokens=np.minimum(rows.max_tokens, room),
                    clipped=clipped)

@@ -99,9 +99,10 @@ class Replica:
             self._doorbell = None
 
     def _run(self) -> Generator[Event, Any, None]:
-        queue, memory, plan = self.queue, self.memory, self.policy.plan
+        queue, memory, plan, idle = self.queue, self.memory, self.policy.plan, self.policy.idle
+        yield Last(self.env, 0)    # whoever is there from the start is seen
         while True:
-            step = plan(queue, memory, self.now) if len(queue) else None
+            step = (plan if len(queue) else idle)(queue, memory, self.now)
             if isinstance(step, Step):
                 ends = self._begin(step)
                 yield Last(self.env, ends[-1] - self.now)
@@ -236,6 +237,7 @@ class Replica:
         if step.chunks:
             finished += self._catch_up(step)
             finished.sort(key=_order)
+            self.memory.computed(step.chunks)
         self.queue.hold(finished)
         for request in self.policy.leaving(finished, self.queue):
             self._let_go(request)

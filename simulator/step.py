@@ -78,7 +78,7 @@ class Queue:
         self.held: dict[int, Request] = {}
         self.swapped: deque[Request] = deque()
         self.closed = False
-        self._admissions = 0
+        self._admissions = self._heads = 0
 
     def __len__(self) -> int:
         return len(self.running) + len(self.waiting) + len(self.swapped)
@@ -128,8 +128,27 @@ class Queue:
         if self.catching_up.pop(order, None) is None:
             self.decoding.leave(request)
 
-    def preempt(self, request: Request, memory: Memory, ahead: int = 0) -> Request:
-        """Send a running request back to the front of the queue, or where its urgency puts it.
+    def arrange(self, order: Iterable[Request]) -> None:
+        """Put those who wait into this order."""
+        order = list(order)
+        self.waiting.clear()
+        self.waiting.extend(order)
+
+    def lead(self, requests: Iterable[Request]) -> None:
+        """Put requests that catch up at the head of the running order, in this order."""
+        first = list(requests)
+        for request in first:
+            assert request.order is not None
+            del self.running[request.order], self.catching_up[request.order]
+        self._heads -= len(first)
+        leaders = dict(enumerate(first, self._heads + 1))
+        for order, request in leaders.items():
+            request.order = order
+        self.running = leaders | self.running
+        self.catching_up = leaders | self.catching_up
+
+    def preempt(self, request: Request, memory: Memory, ahead: int = 0, *, to_tail: bool = False) -> Request:
+        """Send a running request back to the front of the queue, or to its tail, or where its urgency puts it.
 
         Its KV is lost, its tokens are not.
         `ahead` tokens of room were already made for it in this step.
@@ -137,10 +156,12 @@ class Queue:
         self._take_out(request)
         memory.release(request, ahead=ahead, returns=True)
         request.forget()
-        if self._urgency is None:
-            self.waiting.appendleft(request)
-        else:
+        if self._urgency is not None:
             insort(self.waiting, request, key=self._urgency)
+        elif to_tail:
+            self.waiting.append(request)
+        else:
+            self.waiting.appendleft(request)
         return request
 
     def trim(self, step: Step, excess: int) -> None:

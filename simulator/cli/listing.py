@@ -70,8 +70,9 @@ def _about(kind: type[Policy]) -> str:
 
 
 def _knobs(kind: type[Policy]) -> list[Row]:
-    """Names, defaults and meanings; the meanings stand in the class's own documentation."""
-    entries = re.findall(r"^ +(\w+): (.+(?:\n {12,}.+)*)", kind.__doc__ or "", re.MULTILINE)
+    """Names, defaults and meanings; the meanings stand in the documentation of the class and its bases."""
+    documentation = "\n".join(each.__doc__ or "" for each in reversed(kind.__mro__))
+    entries = re.findall(r"^ +(\w+): (.+(?:\n {12,}.+)*)", documentation, re.MULTILINE)
     meanings = {name: " ".join(text.split()) for name, text in entries}
     return [{"name": name, "default": default, "meaning": meanings.get(name, "")}
             for name, default in kind.knobs().items()]

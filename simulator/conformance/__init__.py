@@ -17,7 +17,8 @@ have is not compared, and named in the answer; a field that is not known is refu
 cut short differs where it ends, since the replay goes on.
 
 The replay goes through the Replica: its plan, its commit, its memory. Nothing stands before the policy, so what the
-engine would stall on stalls here, too. Read `recording`, `engine`, `vllm`, `replaying`, `comparing`, `checking`.
+engine would stall on stalls here, too. Read `recording`, `engine`, `vllm` (or another engine), `replaying`,
+`comparing`, `checking`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from cost_models import CostModel, StepShape
 from simulator.conformance.recording import Line, Recording
@@ -41,6 +41,9 @@ class Decision:
         finished: Who left, in that order.
         used_planned: Blocks held right after the decision.
         used, free: Blocks held after the step, and the others.
+        evictable: Blocks, held by nobody right after the decision, that still hold reusable KV.
+        decoding: Who was in the decoding set, in running order, whether it took part or not.
+        ahead: Steps since the policy was asked: in fast mode it decides on several alike at once.
         running, waiting: Who runs and who waits after the step, in order; not those who arrive during it.
     """
 
@@ -56,6 +59,9 @@ class Decision:
     free: int
     running: list[str]
     waiting: list[str]
+    evictable: int
+    decoding: list[str]
+    ahead: int
 
     @property
     def tokens(self) -> int:
@@ -99,7 +105,12 @@ class Case(ABC):
         idle: Ticks that the engine's loop takes to find that nothing can run; 0: it waits for an arrival.
         most_steps: Steps after which the recorder gave up, if it came so far.
         fields: The fields that a step may have, in the order in which they are shown; others are refused.
+
+    Class attributes:
+        never_sleeps: The recorder notes every turn of the engine's loop, those with nobody there included.
     """
+
+    never_sleeps: ClassVar[bool] = False
 
     policy: Policy
     memory: Memory

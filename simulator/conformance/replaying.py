@@ -39,7 +39,7 @@ class Replay:
         self._case, self._on_decision = case, on_decision
         self._env = Environment(initial_time=0)
         narrator = Narrator(case, self._hear)
-        policy = Asking(case.policy, case.idle, narrator.idle)
+        policy = Asking(case, narrator.idle)
         self._replica = Replica(self._env, policy, case.memory, case.cost, case.outputs, exact=exact,
                                 on_finish=narrator.left, watch=narrator)
         narrator.replica = self._replica
@@ -69,12 +69,14 @@ class Replay:
 class Asking(Policy):
     """A policy inside its engine's loop, which asks again after a while where nothing can run."""
 
-    def __init__(self, rule: Policy, idle: int, on_idle: Callable[[Queue, Memory, int], None]) -> None:
+    def __init__(self, case: Case, on_idle: Callable[[Queue, Memory, int], None]) -> None:
+        rule = case.policy
         self.name = rule.name    # type: ignore[misc]
         self.is_steady = rule.is_steady    # type: ignore[method-assign]
         self.urgency = rule.urgency    # type: ignore[method-assign]
         self.leaving = rule.leaving    # type: ignore[method-assign]
-        self._rule, self._idle, self._on_idle = rule, idle, on_idle
+        self._rule, self._on_idle = rule, on_idle
+        self._idle, self._never_sleeps = case.idle, case.never_sleeps
         self._until = 0
 
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | Wait | None:
@@ -83,6 +85,16 @@ class Asking(Policy):
         answer = self._rule.plan(queue, memory, now)
         if answer is not None:
             return answer
+        return self._turn(queue, memory, now)
+
+    def idle(self, queue: Queue, memory: Memory, now: int) -> Wait | None:
+        answer = self._rule.idle(queue, memory, now)
+        if answer is not None or queue.closed or not self._never_sleeps:
+            return answer
+        return self._turn(queue, memory, now)
+
+    def _turn(self, queue: Queue, memory: Memory, now: int) -> Wait | None:
+        """The loop comes round once without a step."""
         self._on_idle(queue, memory, now)
         if queue.closed or not self._idle:
             return None
@@ -112,11 +124,12 @@ class Narrator:
         """See Watcher. What the commit will change is noted."""
         tokens = {request.order: n for request, n in step.chunks}
         computing = [(request, tokens.get(order, 1)) for order, request in queue.running.items()
-                     if order in tokens or request.decoding]
+                     if order in tokens or (step.decodes and request.decoding)]
         self._start, self._running = now, _names(queue.running.values())
         self._rows = [Row(request.name, self._kind(request), n, request.computed) for request, n in computing]
         self._sampled = [request.name for request, n in computing if request.computed + n == request.known]
         self._preempted = _names(step.preempted)
+        self._note(queue, self.replica.memory)
         self._admissions = max([self._admissions, *queue.running])
         self._evicted.update(request.index for request in step.preempted)
 
@@ -125,15 +138,21 @@ class Narrator:
         record = self.replica.record
         starts, used = [self._start, *record.ends[-steps:-1]], record.used[-steps:]
         for ahead in range(steps - 1):
-            self._say(starts[ahead], self._ahead(ahead), used[ahead], used[ahead], self._running)
+            self._say(starts[ahead], self._ahead(ahead), used[ahead], used[ahead], self._running, ahead=ahead)
         left, self._left = self._left, []
         running = _names(self.replica.queue.running.values())
-        self._say(starts[-1], self._ahead(steps - 1), used[-1], self.replica.memory.used, running, left)
+        self._say(starts[-1], self._ahead(steps - 1), used[-1], self.replica.memory.used, running, left, steps - 1)
 
     def idle(self, queue: Queue, memory: Memory, now: int) -> None:
-        """Nothing can run, and somebody waits."""
+        """Nothing can run."""
         self._sampled = self._preempted = []
+        self._note(queue, memory)
         self._say(now, [], memory.used, memory.used, _names(queue.running.values()))
+
+    def _note(self, queue: Queue, memory: Memory) -> None:
+        """Keep what is true right after the decision, and may not be after the step."""
+        self._decoding = [request.name for request in queue.running.values() if request.decoding]
+        self._evictable = memory.evictable
 
     def _kind(self, request: Request) -> Literal["new", "resumed", "running"]:
         assert request.order is not None
@@ -146,11 +165,12 @@ class Narrator:
         return [row._replace(computed=row.computed + steps) for row in self._rows] if steps else self._rows
 
     def _say(self, start: int, rows: list[Row], used_planned: int, used: int, running: list[str],
-             left: Sequence[str] = ()) -> None:
+             left: Sequence[str] = (), ahead: int = 0) -> None:
         memory, waiting = self.replica.memory, self.replica.queue.waiting
         self._tell(Decision(self._told, start, self._arrivals(start), rows, self._preempted, self._sampled, list(left),
                             used_planned, used, memory.capacity - used, running,
-                            _names(request for request in waiting if request.arrival <= start)))
+                            _names(request for request in waiting if request.arrival <= start),
+                            self._evictable, self._decoding, ahead))
         self._preempted = []
         self._told += 1
 

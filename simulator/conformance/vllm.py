@@ -183,16 +183,16 @@ def _prompt(row: Line, where: str, size: int, blocks: dict[Any, int]) -> tuple[i
         tokens = row["prompt_token_ids"]
         if not isinstance(tokens, list) or not tokens:
             raise InputError(f"{where}: prompt_token_ids must be a list of whole numbers")
-        return len(tokens), _chain(tokens, size, blocks)
+        return len(tokens), chain(tokens, size, blocks)
     prompt, group = whole(row, "prompt_tokens", where, least=1), row.get("prefix_group")
     shared = min(prompt, whole(row, "prefix_tokens", where, default=0))
     return prompt, ((str(group), shared),) if group is not None and shared else ()
 
 
-def _chain(tokens: list[Any], size: int, blocks: dict[Any, int]) -> Prefix:
+def chain(tokens: list[Any], size: int, blocks: dict[Any, int]) -> Prefix:
     """Each full block of a prompt as a prefix of its own: two are one if they and all before them are equal."""
-    chain: list[tuple[int, int]] = []
+    found: list[tuple[int, int]] = []
     for end in range(size, len(tokens) + 1, size):
-        key = (chain[-1][0] if chain else None, *map(str, tokens[end - size:end]))
-        chain.append((blocks.setdefault(key, len(blocks)), end))
-    return tuple(chain)
+        key = (found[-1][0] if found else None, *map(str, tokens[end - size:end]))
+        found.append((blocks.setdefault(key, len(blocks)), end))
+    return tuple(found)

@@ -72,6 +72,16 @@ class Memory(ABC):
         """Free blocks that are gone once the request, which holds nothing yet, has room for its first `tokens`."""
         return self.blocks_for(tokens)
 
+    def hold(self, request: Request) -> None:
+        """Get hold of what is `cached` of a request that holds nothing yet: it counts as computed, and stays."""
+        request.reuse(0)
+
+    def computed(self, chunks: Chunks) -> None:    # noqa: B027 - most memories need not know
+        """Take note that a step has computed these chunks: their KV exists from now on."""
+
+    def evict(self, blocks: int) -> None:    # noqa: B027 - most memories have nothing to forget
+        """See that so many blocks are empty, as far as forgetting KV that nobody holds can bring it about."""
+
     @abstractmethod
     def grow(self, request: Request, tokens: int) -> bool:
         """Make room for `tokens` tokens more of the request; False, and nothing changes, if there is none.

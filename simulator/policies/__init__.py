@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from simulator.policies.base import Policy
 from simulator.policies.loading import load_policy
+from simulator.policies.sglang import Sglang
 from simulator.policies.static import StaticBatching
 from simulator.policies.tensorrt_llm import TensorRtLlm
 from simulator.policies.vllm import Vllm
 from simulator.policies.vllm_0 import Vllm0
 
-POLICIES: dict[str, type[Policy]] = {"static": StaticBatching, "tensorrt_llm": TensorRtLlm, "vllm": Vllm,
-                                     "vllm-0": Vllm0}
+POLICIES: dict[str, type[Policy]] = {
+    "static": StaticBatching,
+    "vllm": Vllm,
+    "vllm-0": Vllm0,
+    "sglang": Sglang,
+    "tensorrt_llm": TensorRtLlm,
+}
 """All bundled policies by name."""
 
-__all__ = ["POLICIES", "Policy", "StaticBatching", "TensorRtLlm", "Vllm", "Vllm0", "load_policy"]
+__all__ = ["POLICIES", "Policy", "Sglang", "StaticBatching", "TensorRtLlm", "Vllm", "Vllm0", "load_policy"]

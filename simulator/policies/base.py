@@ -48,6 +48,10 @@ class Policy:
         """What to run at `now` (nanoseconds): a Step, a Wait, or None to sleep until a request arrives."""
         raise TypeError(f"{type(self).__name__} does not say what to run: write its plan(queue, memory, now)")
 
+    def idle(self, queue: Queue, memory: Memory, now: int) -> Wait | None:
+        """What to do at `now` with nobody there: None sleeps until a request arrives."""
+        return None
+
     def urgency(self) -> Callable[[Request], Any] | None:
         """A key by which the queue is kept, the smallest first; None keeps it in the order of arrival."""
         return None
@@ -64,6 +68,14 @@ class Policy:
         """The KV cache that this engine keeps. `outputs` are true lengths by request index, for oracles only."""
         from simulator.memory.paged import Paged
         return Paged(deployment.kv_capacity_tokens // 16, 16)
+
+    def room(self, prompt: Lengths, deployment: Deployment) -> Lengths | None:
+        """Most output tokens that the engine lets requests of these prompts have; below 1 it refuses them.
+
+        None: as many as the model allows.
+        """
+        limit = getattr(self, "max_model_len", None)
+        return None if limit is None else limit - prompt
 
     @property
     def slots(self) -> int:
