@@ -22,7 +22,7 @@ from simulator.policies import Policy
 from simulator.recorder import Record
 from simulator.replica import Replica
 from simulator.request import Request
-from simulator.step import Queue, Step
+from simulator.step import Queue, Step, Wait
 from traces import Trace
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -115,6 +115,7 @@ class World:
     left_at: dict[int, int] = field(default_factory=dict)
     error: Exception | None = None
     plans: int = 0
+    waits: list[int] = field(default_factory=list)    # when the policy said Wait
 
     @property
     def log(self) -> list[str]:
@@ -155,13 +156,15 @@ def deployment_of(rows: Sequence[tuple[int, ...]], capacity: int, max_model_len:
 
 def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNLIMITED, memory: Memory | None = None,
          cost: CostModel | None = None, exact: bool = False, max_concurrency: int | None = None,
-         max_model_len: int = 4096, keep: bool = True, verify: bool = True, fails: bool = False) -> World:
+         max_model_len: int = 4096, ids: Sequence[int] | None = None, keep: bool = True, verify: bool = True,
+         fails: bool = False) -> World:
     """Run one world to its end and check every invariant.
 
     Args:
         rows: (arrival, prompt, output[, max_tokens]) of each request, sorted by arrival.
         policy: Resolved here.
         capacity: KV capacity in tokens; or give `memory` itself.
+        ids: Index of each request, in the order of the rows; default 0, 1, 2, ...
         keep: Keep a log of every plan.
         verify: Check the invariants.
         fails: Keep an error of the run in `error` and check nothing, instead of raising it.
@@ -170,9 +173,12 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
     cost = cost or Constant(STEP)
     deployment = deployment_of(rows, capacity, max_model_len)
     policy = policy.resolve(deployment)
+    ids = range(len(rows)) if ids is None else ids
+    coming = list(zip(ids, rows, strict=True))
+    rows = [row for _, row in sorted(coming)]
     memory = memory or policy.memory(deployment, np.array([row[2] for row in rows], np.int64))
     env = Environment(initial_time=0)
-    requests = (Request(index, row[0], row[1], row[3]) for index, row in enumerate(rows))
+    requests = (Request(index, row[0], row[1], row[3]) for index, row in coming)
     client = Client(env, requests, max_concurrency or UNLIMITED)
     world = World(rows, policy, memory, exact, cost, max_concurrency or UNLIMITED, None, client)    # type: ignore[arg-type]
     replica = attach(world, env, keep)
@@ -196,9 +202,23 @@ def attach(world: World, env: Environment, keep: bool) -> Replica:
         world.left_at[request.index] = env.now
         world.client.finished(request)
 
+    _listen_for_waits(world, env)
     world.replica = Replica(env, world.policy, world.memory, world.cost, world.output, exact=world.exact,
                             on_finish=on_finish, watch=_Log(world, keep))
     return world.replica
+
+
+def _listen_for_waits(world: World, env: Environment) -> None:
+    """Note when the policy would rather wait: no watcher hears of it, for nothing runs."""
+    plan = world.policy.plan
+
+    def listened(queue: Queue, memory: Memory, now: int) -> Any:
+        answer = plan(queue, memory, now)
+        if isinstance(answer, Wait):
+            world.waits.append(env.now)
+        return answer
+
+    world.policy.plan = listened    # type: ignore[method-assign]
 
 
 class _Log:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from simulator.policies.base import Policy
+from simulator.policies.dynamic import DynamicBatching
+from simulator.policies.ft import FasterTransformer
 from simulator.policies.loading import load_policy
+from simulator.policies.orca import Orca
 from simulator.policies.static import StaticBatching
 from simulator.policies.vllm import Vllm
 
-POLICIES: dict[str, type[Policy]] = {"static": StaticBatching, "vllm": Vllm}
+POLICIES: dict[str, type[Policy]] = {
+    "static": StaticBatching,
+    "ft": FasterTransformer,
+    "dynamic": DynamicBatching,
+    "orca": Orca,
+    "vllm": Vllm,
+}
 """All bundled policies by name."""
 
-__all__ = ["POLICIES", "Policy", "StaticBatching", "Vllm", "load_policy"]
+__all__ = ["POLICIES", "DynamicBatching", "FasterTransformer", "Orca", "Policy", "StaticBatching", "Vllm",
+           "load_policy"]
