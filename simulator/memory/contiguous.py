@@ -50,6 +50,7 @@ def size_rule(rule: Reserve, max_model_len: int, outputs: Lengths) -> Callable[[
 class Contiguous(Memory):
     """A row of `capacity` tokens, of which each request reserves `size_of(request)`."""
 
+    name = "contiguous"
     promised: int
 
     def __init__(self, capacity: int, size_of: Callable[[Request], int],

@@ -9,6 +9,7 @@ from simulator.policies.loading import load_policy
 from simulator.policies.orca import Orca
 from simulator.policies.static import StaticBatching
 from simulator.policies.vllm import Vllm
+from simulator.policies.vllm_0 import Vllm0
 
 POLICIES: dict[str, type[Policy]] = {
     "static": StaticBatching,
@@ -16,8 +17,9 @@ POLICIES: dict[str, type[Policy]] = {
     "dynamic": DynamicBatching,
     "orca": Orca,
     "vllm": Vllm,
+    "vllm-0": Vllm0,
 }
 """All bundled policies by name."""
 
-__all__ = ["POLICIES", "DynamicBatching", "FasterTransformer", "Orca", "Policy", "StaticBatching", "Vllm",
+__all__ = ["POLICIES", "DynamicBatching", "FasterTransformer", "Orca", "Policy", "StaticBatching", "Vllm", "Vllm0",
            "load_policy"]
