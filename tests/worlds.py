@@ -156,15 +156,13 @@ def deployment_of(rows: Sequence[tuple[int, ...]], capacity: int, max_model_len:
 
 def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNLIMITED, memory: Memory | None = None,
          cost: CostModel | None = None, exact: bool = False, max_concurrency: int | None = None,
-         max_model_len: int = 4096, ids: Sequence[int] | None = None, keep: bool = True, verify: bool = True,
-         fails: bool = False) -> World:
+         max_model_len: int = 4096, keep: bool = True, verify: bool = True, fails: bool = False) -> World:
     """Run one world to its end and check every invariant.
 
     Args:
         rows: (arrival, prompt, output[, max_tokens]) of each request, sorted by arrival.
         policy: Resolved here.
         capacity: KV capacity in tokens; or give `memory` itself.
-        ids: Index of each request, in the order of the rows; default 0, 1, 2, ...
         keep: Keep a log of every plan.
         verify: Check the invariants.
         fails: Keep an error of the run in `error` and check nothing, instead of raising it.
@@ -173,12 +171,9 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
     cost = cost or Constant(STEP)
     deployment = deployment_of(rows, capacity, max_model_len)
     policy = policy.resolve(deployment)
-    ids = range(len(rows)) if ids is None else ids
-    coming = list(zip(ids, rows, strict=True))
-    rows = [row for _, row in sorted(coming)]
     memory = memory or policy.memory(deployment, np.array([row[2] for row in rows], np.int64))
     env = Environment(initial_time=0)
-    requests = (Request(index, row[0], row[1], row[3]) for index, row in coming)
+    requests = (Request(index, row[0], row[1], row[3]) for index, row in enumerate(rows))
     client = Client(env, requests, max_concurrency or UNLIMITED)
     world = World(rows, policy, memory, exact, cost, max_concurrency or UNLIMITED, None, client)    # type: ignore[arg-type]
     replica = attach(world, env, keep)
