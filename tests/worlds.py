@@ -6,6 +6,7 @@ Costs are small whole numbers of nanoseconds, so that every time in a log can be
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from cost_models import Constant, CostModel, StepShape
 from simulator.clients import Client
 from simulator.deployment import Deployment
 from simulator.memory import UNLIMITED, Memory
+from simulator.pipeline import replica_for
 from simulator.policies import Policy
 from simulator.recorder import Record
 from simulator.replica import Replica
@@ -198,8 +200,8 @@ def attach(world: World, env: Environment, keep: bool) -> Replica:
         world.client.finished(request)
 
     _listen_for_waits(world, env)
-    world.replica = Replica(env, world.policy, world.memory, world.cost, world.output, exact=world.exact,
-                            on_finish=on_finish, watch=_Log(world, keep))
+    world.replica = replica_for(env, world.policy, world.memory, world.cost, world.output, exact=world.exact,
+                                on_finish=on_finish, watch=_Log(world, keep))
     return world.replica
 
 
@@ -221,15 +223,16 @@ class _Log:
 
     def __init__(self, world: World, keep: bool) -> None:
         self._world, self._keep = world, keep
+        self._ticks: deque[Tick] = deque()
 
     def planned(self, step: Step, queue: Queue, now: int) -> None:
         self._world.plans += 1
         if self._keep:
-            self._tick = _tick(self._world, step, queue, now)
+            self._ticks.append(_tick(self._world, step, queue, now))
 
     def committed(self, steps: int) -> None:
         if self._keep:
-            _finish_tick(self._world, self._tick, steps)
+            _finish_tick(self._world, self._ticks.popleft(), steps)
 
 
 def _tick(world: World, step: Step, queue: Queue, now: int) -> Tick:

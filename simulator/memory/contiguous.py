@@ -1,7 +1,8 @@
 """Contiguous memory: each request reserves one interval when it starts and keeps it whole until it leaves.
 
 How much it reserves is a rule: the model's whole length, prompt and declared output, prompt and true output, or prompt
-and true output rounded up to a power of two, but no more than the model's length. Where it lies is the address space's business.
+and true output rounded up to a power of two, but no more than the model's length. Where it lies is the address space's
+business.
 Source: the memories "Max", "Oracle" and "Pow2" of Kwon et al., SOSP 2023; "declared" is Orca's own, OSDI 2022.
 """
 

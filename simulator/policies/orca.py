@@ -2,8 +2,9 @@
 
 Mirrors: Yu et al., Orca, OSDI 2022 (selection and reservation as published; its code is not public), and the
 memories "Max", "Pow2" and "Oracle" by which Kwon et al., SOSP 2023, stand for it.
-Each iteration takes the earliest requests, up to ``max_bs``. A new one must first reserve the slots of its prompt and
-its declared output; the first that cannot stops the selection. Nobody who runs is behind it, and nobody is preempted.
+Each iteration takes the earliest requests that are not under way in another batch, up to ``max_bs``. A new one must
+first reserve the slots of its prompt and its declared output; the first that cannot stops the selection. Nobody who
+runs is behind it, and nobody is preempted. As many batches are in flight as the model has pipeline stages.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Orca(Policy):
 
     Attributes:
         max_bs: Most requests a batch; default 128, the largest of the paper.
+        pipeline_stages: Stages that the model is split into, and batches in flight at once: n_workers in the paper.
         n_slots: Slots, each the keys and values of one token; default all of the KV cache.
         reserve: Slots a request reserves: prompt + "declared" output (Orca), the "model" length (Orca Max), prompt +
             true output rounded up to a power of two, "pow2" (Orca Pow2), or prompt + "exact" output (Orca Oracle).
@@ -39,18 +41,19 @@ class Orca(Policy):
     name: ClassVar[str] = "orca"
     version: ClassVar[str] = "Orca (OSDI 2022)"
     evidence: ClassVar[str] = "published"
-    left_out: ClassVar[tuple[str, ...]] = ("several batches in flight over pipeline stages",
-                                           "the cost of attention one request at a time")
+    left_out: ClassVar[tuple[str, ...]] = ("the cost of attention one request at a time",
+                                           "uneven stages and the transfers between them")
     steady: ClassVar[bool] = True
 
     max_bs: int | None = None
+    pipeline_stages: int = 1
     n_slots: int | None = None
     reserve: Reserve = "declared"
     placement: str = "counted"
     max_model_len: int | None = None
 
     def __post_init__(self) -> None:
-        positive(self, "max_bs", "n_slots", "max_model_len")
+        positive(self, "max_bs", "pipeline_stages", "n_slots", "max_model_len")
         one_of(self, "reserve", RESERVES)
         one_of(self, "placement", tuple(SPACES))
 
@@ -70,18 +73,24 @@ class Orca(Policy):
     def slots(self) -> int:
         return self.max_bs or UNLIMITED
 
+    @property
+    def batches_in_flight(self) -> int:
+        return self.pipeline_stages
+
     def bounded_by(self, slots: int) -> Self:
-        return replace(self, max_bs=slots, n_slots=None)
+        return replace(self, max_bs=slots, pipeline_stages=1, n_slots=None)
 
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | None:
-        step, cap = Step(), self.slots
+        step = Step([(request, request.lacking) for request in queue.catching_up.values()])    # back from a pipeline
+        room = self.slots - queue.decoding.size - len(step.chunks)
         while queue.waiting:
             head = queue.waiting[0]
-            if len(queue.running) >= cap:
+            if not room:
                 step.blocked = "cap"
             elif not memory.grow(head, head.prompt):
                 step.blocked = memory.shortage
             if step.blocked:
                 break
             step.chunks.append((queue.admit(), head.prompt))
-        return step if queue.running else None
+            room -= 1
+        return step if step.chunks or queue.decoding.size else None

@@ -83,6 +83,19 @@ def test_after_the_delay_preferred_sizes_no_longer_count() -> None:
     assert run(arrivals(0, 0, 5 * US), MS, 8, 2, 4, delay=7) == [(0, 2), (MS, 1)], "2 goes at once, 1 while it runs"
 
 
+def test_at_the_end_of_the_delay_all_go_though_some_of_them_are_a_preferred_size() -> None:
+    assert run(arrivals(0, *[7 * US] * 3), MS, 8, 2, 8, delay=7) == [(7 * US, 4)]
+    assert run(arrivals(0, *[6 * US] * 3), MS, 8, 2, 8, delay=7) == [(6 * US, 2), (MS + 6 * US, 2)]
+
+
+def test_a_payload_that_is_no_preferred_size_takes_whoever_comes() -> None:
+    """The second has waited for its delay when the third comes, which then joins it without a delay of its own."""
+    rows = arrivals(*[0] * 8, 10 * US, 35 * US)
+    assert run(rows, 40 * US, 8, delay=20) == [(0, 8), (40 * US, 2)]
+    rows[-1] = (29 * US, 4, 1)
+    assert run(rows, 29 * US, 8, delay=20) == [(0, 8), (30 * US, 2)]
+
+
 def test_a_payload_of_a_preferred_size_grows_no_more_without_a_delay() -> None:
     """Four of the six are sent as they come; with the six there at once there is a larger size to choose."""
     assert run(arrivals(0, 1, 1, 2, 2, 3, 3), 10, 8, 4, 6) == [(0, 1), (10, 4), (20, 2)]
@@ -91,7 +104,8 @@ def test_a_payload_of_a_preferred_size_grows_no_more_without_a_delay() -> None:
 
 def test_with_a_delay_a_payload_takes_one_more_than_the_largest_preferred_size() -> None:
     """The batcher looks again at a payload that waits for the instance, and whoever is next joins it."""
-    assert run(arrivals(0, 0, *range(1, 4)), 10, 8, 2, delay=1000)[:2] == [(0, 2), (10, 3)]
+    assert run(arrivals(0, 0, *range(1, 4)), 10, 8, 2, delay=1000) == [(0, 2), (10, 3)]
+    assert run(arrivals(0, 0, 1, 1, 1), 10, 8, 2, delay=1000) == [(0, 2), (10, 3)]
 
 
 def test_nobody_waits_for_more_once_no_more_can_join() -> None:
@@ -141,9 +155,9 @@ def test_a_preferred_size_above_the_largest_batch_is_refused() -> None:
 
 
 @pytest.mark.parametrize("knobs", [
-    {"max_batch_size": 0}, {"preferred_batch_size": "4,x"}, {"preferred_batch_size": (0,)}, {"preferred_batch_size": ()},
-    {"preferred_batch_size": 4.5}, {"preferred_batch_size": (4, True)}, {"max_queue_delay_microseconds": -1},
-    {"max_queue_delay_microseconds": 1.5}, {"max_queue_delay_microseconds": True},
+    {"max_batch_size": 0}, {"preferred_batch_size": "4,x"}, {"preferred_batch_size": (0,)},
+    {"preferred_batch_size": ()}, {"preferred_batch_size": 4.5}, {"preferred_batch_size": (4, True)},
+    {"max_queue_delay_microseconds": -1}, {"max_queue_delay_microseconds": 1.5}, {"max_queue_delay_microseconds": True},
     {"max_queue_delay_microseconds": 1 << 60}, {"reserve": "all"}, {"placement": "x"}])
 def test_a_wrong_knob_is_one_line(knobs: dict[str, object]) -> None:
     with pytest.raises(InputError, match=r"\Adynamic: " + next(iter(knobs))) as error:
