@@ -51,8 +51,9 @@ def row_of(step: Step, queue: Queue, memory: Memory, useful: Useful, padded: int
             redone += min(tokens, request.lost - request._computed)
             redoing += 1
     return (size, context, len(chunks), sum([tokens for tokens, _ in chunks]), redone, redoing, step.spent,
-            padded, len(queue.running), len(queue.held), len(queue.waiting), resident(queue, memory),
-            -1 if memory.promised is None else memory.promised, CODES[step.blocked], int(not step.decodes))
+            padded, len(queue.running) - len(queue.in_flight), len(queue.held), len(queue.waiting),
+            resident(queue, memory), -1 if memory.promised is None else memory.promised, CODES[step.blocked],
+            int(not step.decodes))
 
 
 def resident(queue: Queue, memory: Memory) -> int:
@@ -60,6 +61,8 @@ def resident(queue: Queue, memory: Memory) -> int:
     tokens = queue.decoding.context
     if queue.catching_up:
         tokens += sum([request._computed for request in queue.catching_up.values()])
+    if queue.in_flight:
+        tokens += sum([request._computed for request in queue.in_flight.values()])
     if queue.held:
         tokens += sum([request._computed for request in queue.held.values()])
     return tokens - memory.shared_tokens

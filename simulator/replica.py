@@ -138,7 +138,7 @@ class Replica:
             durations = self.cost.decode_times(priced, times)
             if step.delay:
                 durations = [lasts + step.delay for lasts in durations]
-        ends = list(accumulate(durations, initial=now))[1:]
+        start, ends = self._timed(durations)
         used = [self.memory.used]
         if times > 1:
             ends, used = self._shorten(step, ends, used)
@@ -146,12 +146,16 @@ class Replica:
         if self._watch:
             self._watch.planned(step, self.queue, now)
         excess = self._excess(StepShape(*useful), ends) if shape.padded or step.pad_to else 0
-        record.plans.extend((now, len(ends), *row, excess))
+        record.plans.extend((start, len(ends), *row, excess))
         record.ends.extend(ends)
         record.used.extend(used)
         if self._ranged:
             self._count_out_of_range(priced, len(ends))
         return ends
+
+    def _timed(self, durations: list[int]) -> tuple[int, list[int]]:
+        """When steps that last so long start and end: at once, and one after the other."""
+        return self.now, list(accumulate(durations, initial=self.now))[1:]
 
     def _take_note(self, step: Step) -> None:
         """Close the stays of those preempted, open those of the admitted, and look at what each is to compute."""

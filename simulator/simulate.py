@@ -13,6 +13,7 @@ from simpy import Environment
 from simulator.clients import Client
 from simulator.errors import StalledError
 from simulator.memory.base import UNLIMITED
+from simulator.pipeline import replica_for
 from simulator.policies import Policy
 from simulator.prefixes import prefixes
 from simulator.replica import Replica, Watcher
@@ -44,8 +45,8 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
     client = Client(env, requests_of(setup), scenario.max_concurrency or UNLIMITED)
     accepted = int((setup.verdict == 0).sum())
     memory = setup.policy.memory(setup.deployment, setup.output)
-    replica = Replica(env, setup.policy, memory, setup.cost, setup.output.tolist(), exact=scenario.exact,
-                      on_finish=_counting(client, accepted, progress), watch=watch)
+    replica = replica_for(env, setup.policy, memory, setup.cost, setup.output.tolist(), exact=scenario.exact,
+                          on_finish=_counting(client, accepted, progress), watch=watch)
     client.send_to(replica)
     env.run()
     _check(replica, accepted)

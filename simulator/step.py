@@ -65,9 +65,9 @@ class Queue:
 
     ``waiting`` is in the order of service: as they came, or by `urgency`, the smallest first. ``running`` maps the
     running order to requests, oldest admission first. Each of them is in exactly one of ``decoding`` (one token a
-    step), ``catching_up`` (lacks more than that) and ``held`` (finished, but not yet let go). ``swapped`` are those
-    whose KV waits outside the GPU, in the order in which they went. ``closed`` says that no request will follow those
-    that wait.
+    step), ``catching_up`` (lacks more than that), ``held`` (finished, but not yet let go) and ``in_flight`` (its batch
+    has not returned while another is made up). ``swapped`` are those whose KV waits outside the GPU, in the order in
+    which they went. ``closed`` says that no request will follow those that wait.
     """
 
     def __init__(self, decoding: DecodingSet, urgency: Callable[[Request], Any] | None = None) -> None:
@@ -76,6 +76,7 @@ class Queue:
         self.running: dict[int, Request] = {}
         self.catching_up: dict[int, Request] = {}
         self.held: dict[int, Request] = {}
+        self.in_flight: dict[int, Request] = {}
         self.swapped: deque[Request] = deque()
         self.closed = False
         self._admissions = self._heads = 0
@@ -198,6 +199,17 @@ class Queue:
         del self.catching_up[request.order]
         if left:
             self.decoding.join(request, left)
+
+    def launch(self, step: Step) -> None:
+        """Note that those who compute in this step are under way: nobody selects them until it returns."""
+        for request, _ in step.chunks:
+            self.in_flight[request.order] = self.catching_up.pop(request.order)    # type: ignore[index,arg-type]
+
+    def land(self, step: Step) -> None:
+        """Note that this step has returned."""
+        for request, _ in step.chunks:
+            self.catching_up[request.order] = self.in_flight.pop(request.order)    # type: ignore[index,arg-type]
+        self.catching_up = dict(sorted(self.catching_up.items()))
 
     def hold(self, finished: Iterable[Request]) -> None:
         """Keep finished requests in their slots."""

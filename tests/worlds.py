@@ -6,6 +6,7 @@ Costs are small whole numbers of nanoseconds, so that every time in a log can be
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +19,12 @@ from cost_models import Constant, CostModel, StepShape
 from simulator.clients import Client
 from simulator.deployment import Deployment
 from simulator.memory import UNLIMITED, Memory
+from simulator.pipeline import replica_for
 from simulator.policies import Policy
 from simulator.recorder import Record
 from simulator.replica import Replica
 from simulator.request import Request
-from simulator.step import Queue, Step
+from simulator.step import Queue, Step, Wait
 from traces import Trace
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -124,6 +126,7 @@ class World:
     left_at: dict[int, int] = field(default_factory=dict)
     error: Exception | None = None
     plans: int = 0
+    waits: list[int] = field(default_factory=list)    # when the policy said Wait
 
     @property
     def log(self) -> list[str]:
@@ -212,9 +215,23 @@ def attach(world: World, env: Environment, keep: bool) -> Replica:
         world.left_at[request.index] = env.now
         world.client.finished(request)
 
-    world.replica = Replica(env, world.policy, world.memory, world.cost, world.output, exact=world.exact,
-                            on_finish=on_finish, watch=_Log(world, keep))
+    _listen_for_waits(world, env)
+    world.replica = replica_for(env, world.policy, world.memory, world.cost, world.output, exact=world.exact,
+                                on_finish=on_finish, watch=_Log(world, keep))
     return world.replica
+
+
+def _listen_for_waits(world: World, env: Environment) -> None:
+    """Note when the policy would rather wait: no watcher hears of it, for nothing runs."""
+    plan = world.policy.plan
+
+    def listened(queue: Queue, memory: Memory, now: int) -> Any:
+        answer = plan(queue, memory, now)
+        if isinstance(answer, Wait):
+            world.waits.append(env.now)
+        return answer
+
+    world.policy.plan = listened    # type: ignore[method-assign]
 
 
 class _Log:
@@ -222,15 +239,16 @@ class _Log:
 
     def __init__(self, world: World, keep: bool) -> None:
         self._world, self._keep = world, keep
+        self._ticks: deque[Tick] = deque()
 
     def planned(self, step: Step, queue: Queue, now: int) -> None:
         self._world.plans += 1
         if self._keep:
-            self._tick = _tick(self._world, step, queue, now)
+            self._ticks.append(_tick(self._world, step, queue, now))
 
     def committed(self, steps: int) -> None:
         if self._keep:
-            _finish_tick(self._world, self._tick, steps)
+            _finish_tick(self._world, self._ticks.popleft(), steps)
 
 
 def _tick(world: World, step: Step, queue: Queue, now: int) -> Tick:

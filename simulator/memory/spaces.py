@@ -1,6 +1,6 @@
 """Address spaces: where in a row of tokens a reservation lies. They know lengths and addresses only.
 
-Both can refuse although enough is free in all: that is external fragmentation.
+First fit and buddy can refuse although enough is free in all: that is external fragmentation. A table of slots cannot.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ class Space(Protocol):
 
     def lengths(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Lengths of the intervals that `take` would return for these sizes."""
+
+
+def powers_of_two(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The smallest power of two that is not below each size."""
+    bits = np.frexp(sizes.astype(float) - 1)[1]    # the bit length of size - 1
+    return np.left_shift(np.int64(1), bits, dtype=np.int64)
 
 
 class FirstFit:
@@ -96,9 +102,31 @@ class Buddy:
         return max((length for length, at in self._free.items() if at), default=0)
 
     def lengths(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        bits = np.frexp(sizes.astype(float) - 1)[1]    # the bit length of size - 1
-        return np.left_shift(np.int64(1), bits, dtype=np.int64)
+        return powers_of_two(sizes)
 
 
-SPACES: dict[str, type[FirstFit] | type[Buddy]] = {"first-fit": FirstFit, "buddy": Buddy}
+class Counted:
+    """Slots of one token that need not lie together: they are only counted, and have no address."""
+
+    def __init__(self, capacity: int) -> None:
+        self._free = capacity
+
+    def take(self, size: int) -> tuple[int, int] | None:
+        if size > self._free:
+            return None
+        self._free -= size
+        return 0, size
+
+    def give(self, address: int, length: int) -> None:
+        self._free += length
+
+    def largest(self) -> int:
+        return self._free
+
+    def lengths(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        return sizes
+
+
+SPACES: dict[str, type[FirstFit] | type[Buddy] | type[Counted]] = {
+    "first-fit": FirstFit, "buddy": Buddy, "counted": Counted}
 """Ways to place a reservation, by name."""

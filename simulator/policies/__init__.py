@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from simulator.policies.base import Policy
+from simulator.policies.dynamic import DynamicBatching
+from simulator.policies.ft import FasterTransformer
 from simulator.policies.loading import load_policy
+from simulator.policies.orca import Orca
 from simulator.policies.sglang import Sglang
 from simulator.policies.static import StaticBatching
 from simulator.policies.tensorrt_llm import TensorRtLlm
@@ -12,11 +15,15 @@ from simulator.policies.vllm_0 import Vllm0
 
 POLICIES: dict[str, type[Policy]] = {
     "static": StaticBatching,
+    "ft": FasterTransformer,
+    "dynamic": DynamicBatching,
+    "orca": Orca,
+    "tensorrt_llm": TensorRtLlm,
+    "sglang": Sglang,
     "vllm": Vllm,
     "vllm-0": Vllm0,
-    "sglang": Sglang,
-    "tensorrt_llm": TensorRtLlm,
 }
 """All bundled policies by name."""
 
-__all__ = ["POLICIES", "Policy", "Sglang", "StaticBatching", "TensorRtLlm", "Vllm", "Vllm0", "load_policy"]
+__all__ = ["POLICIES", "DynamicBatching", "FasterTransformer", "Orca", "Policy", "Sglang", "StaticBatching",
+           "TensorRtLlm", "Vllm", "Vllm0", "load_policy"]

@@ -15,7 +15,7 @@ from simulator.memory.base import UNLIMITED, Lengths, Memory
 from simulator.request import Request
 from simulator.step import Queue, Step, Wait
 
-CAPS = ("max_num_seqs", "max_batch_size", "max_running_requests")
+CAPS = ("max_num_seqs", "max_batch_size", "max_running_requests", "max_bs")
 """What engines call the most requests that may run at once."""
 
 
@@ -87,6 +87,11 @@ class Policy:
         """Tokens of the longest prompt that it ever computes."""
         return UNLIMITED
 
+    @property
+    def batches_in_flight(self) -> int:
+        """Batches that may be under way at once, each in a pipeline stage of its own."""
+        return 1
+
     @classmethod
     def is_steady(cls) -> bool:
         """Whether the class that writes the rule says that it is steady: a new rule inherits no promise."""
@@ -138,3 +143,18 @@ def flag(policy: Policy, *names: str) -> None:
     for name in names:
         if not isinstance(getattr(policy, name), bool):
             raise InputError(f"{policy.name}: {name} must be true or false, not {getattr(policy, name)!r}")
+
+
+def whole_numbers(policy: Policy, name: str) -> None:
+    """Make a knob that lists whole numbers of at least 1 a tuple: `8`, `4,8` and [4, 8] are such lists."""
+    value = getattr(policy, name)
+    listed = value.split(",") if isinstance(value, str) else [value] if isinstance(value, int) else value
+    if value is None:
+        return
+    try:
+        numbers = tuple(int(each) for each in listed if not isinstance(each, bool | float))
+    except (TypeError, ValueError):
+        numbers = ()
+    if not numbers or len(numbers) < len(listed) or not 1 <= min(numbers) <= max(numbers) <= UNLIMITED:
+        raise InputError(f"{policy.name}: {name} must list whole numbers of at least 1, such as 4,8, not {value!r}")
+    setattr(policy, name, numbers)

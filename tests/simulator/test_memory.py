@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 from simulator.batch import ListedSet, LockstepSet
 from simulator.errors import InputError
 from simulator.memory import UNLIMITED, Contiguous, Paged
-from simulator.memory.spaces import SPACES, Buddy, FirstFit
+from simulator.memory.contiguous import RESERVES, reservation, size_rule
+from simulator.memory.spaces import SPACES, Buddy, Counted, FirstFit
 from simulator.request import Request
+
+PLACES = [name for name, space in SPACES.items() if space is not Counted]
+"""Those in which an interval has an address."""
 
 
 def request(index: int = 0, prompt: int = 5, computed: int = 0, max_tokens: int = 10) -> Request:
@@ -139,8 +143,22 @@ class TestContiguous:
         assert contiguous(45, "buddy").longest_run() == 32
         assert contiguous(0).longest_run() == contiguous(0, "buddy").longest_run() == 0
 
+    @pytest.mark.parametrize(("rule", "tokens"), [("model", 2048), ("declared", 107), ("exact", 32), ("pow2", 39)])
+    def test_what_each_rule_reserves(self, rule: Any, tokens: int) -> None:
+        """An output of 25 tokens gets 32: SOSP 2023."""
+        one = request(0, 7, max_tokens=100)
+        assert size_rule(rule, 2048, np.array([25]))(one) == tokens
+
+    def test_one_request_and_many_follow_the_same_rules(self) -> None:
+        outputs = np.arange(1, 200)
+        prompts = np.full_like(outputs, 7)
+        for rule in RESERVES:
+            size_of = size_rule(rule, 2048, outputs)    # type: ignore[arg-type]
+            alone = [size_of(request(index, 7, max_tokens=100)) for index in range(len(outputs))]
+            assert reservation(rule, 2048, prompts, outputs, prompts * 0 + 100).tolist() == alone    # type: ignore[arg-type]
+
     def test_an_unknown_placement_is_refused(self) -> None:
-        with pytest.raises(InputError, match=r"unknown placement 'best' \(known: first-fit, buddy\)"):
+        with pytest.raises(InputError, match=r"unknown placement 'best' \(known: first-fit, buddy, counted\)"):
             contiguous(4, "best")
 
 
@@ -182,7 +200,17 @@ class TestSpaces:
             space.give(address, length)
         assert space.largest() == 8
 
-    @pytest.mark.parametrize("placement", SPACES)
+    def test_a_table_of_slots_has_no_holes(self) -> None:
+        space = Counted(20)
+        for size in (4, 6, 4):
+            assert space.take(size) is not None
+        space.give(0, 4)
+        space.give(0, 4)
+        assert space.largest() == 14
+        assert space.take(15) is None
+        assert space.take(14) == (0, 14), "first fit has holes of 4 and 10 there"
+
+    @pytest.mark.parametrize("placement", PLACES)
     def test_an_endless_space_ends_nobody(self, placement: str) -> None:
         space = SPACES[placement](UNLIMITED)
         places = [space.take(1 << 20) for _ in range(100)]
@@ -192,7 +220,7 @@ class TestSpaces:
             space.give(*place)
         assert space.largest() == UNLIMITED
 
-    @pytest.mark.parametrize("placement", SPACES)
+    @pytest.mark.parametrize("placement", PLACES)
     @given(data=st.data(), capacity=st.integers(0, 70))
     def test_intervals_never_overlap_and_all_come_back(self, placement: str, data: st.DataObject,
                                                        capacity: int) -> None:
