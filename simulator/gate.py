@@ -16,9 +16,11 @@ from simulator.policies.base import Policy
 Ints = NDArray[np.int64]
 
 VERDICTS = ("accepted", "longer than max_model_len", "prompt fills the engine's max_model_len",
-            "never fits the KV pool")
+            "never fits the KV pool", "prompt longer than the engine's max_input_tokens")
 """What the gate says of a request, by its code."""
-TOO_LONG, FILLS_ENGINE, NEVER_FITS = 1, 2, 3
+TOO_LONG, FILLS_ENGINE, NEVER_FITS, TOO_LONG_A_PROMPT = 1, 2, 3, 4
+REFUSED = "refused: the engine had as many requests as its front end takes (429)"
+"""What a request is told that comes at the wrong moment, though it could be served."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +60,12 @@ def rows_for_model(prompt: Ints, output: Ints, max_tokens: Ints, max_model_len: 
 
 
 def rows_for_engine(rows: Rows, policy: Policy, deployment: Deployment) -> Rows:
-    """The rows after what the engine refuses and clips by a length of its own, and what its memory can never hold."""
-    limit = getattr(policy, "max_model_len", None)
+    """The rows after what the engine refuses and clips by lengths of its own, and what its memory can never hold."""
+    limit, longest = (getattr(policy, knob, None) for knob in ("max_model_len", "max_input_tokens"))
     if limit is not None:
         rows = _within(rows, limit)
+    if longest is not None:
+        rows = rows.reject(TOO_LONG_A_PROMPT, rows.prompt > longest)
     memory = policy.memory(deployment, rows.output)
     blocks = memory.footprint(rows.prompt, rows.output, rows.max_tokens)
     return replace(rows.reject(NEVER_FITS, blocks > memory.longest_run()), footprint=blocks * memory.block_size)

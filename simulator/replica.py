@@ -58,18 +58,21 @@ class Replica:
         outputs: True output tokens by request index. Nobody but the replica reads them.
         exact: Ask the policy at every step and keep the decoding set as a plain list.
         on_finish: Called with each request that leaves.
+        on_refuse: Called with each request that is refused because the engine has its hands full.
         watch: See Watcher.
     """
 
     def __init__(self, env: Environment, policy: Policy, memory: Memory, cost: CostModel, outputs: Sequence[int], *,
                  exact: bool = False, on_finish: Callable[[Request], None] | None = None,
+                 on_refuse: Callable[[Request], None] | None = None,
                  watch: Watcher | None = None) -> None:
         self.env, self.policy, self.memory, self.cost = env, policy, memory, cost
         self.record = Recorder()
         self.decoding = (ListedSet if exact else LockstepSet)(memory.block_size, self.record.span)
         self.queue = Queue(self.decoding, policy.urgency())
         self.finished = 0
-        self._outputs, self._on_finish, self._watch = outputs, on_finish, watch
+        self._outputs, self._on_finish, self._on_refuse, self._watch = outputs, on_finish, on_refuse, watch
+        self._most = policy.max_outstanding
         self._fast = policy.is_steady() and not exact
         self._ranged = cost.in_range(StepShape(1, 1)) is not None
         self._barren = False    # whether the latest step computed nothing
@@ -82,7 +85,12 @@ class Replica:
         return self.env.now    # type: ignore[return-value]
 
     def submit(self, request: Request) -> None:
-        """Take a request into the queue."""
+        """Take a request into the queue, or refuse it if the engine has as many as its front end takes."""
+        if len(self.queue) >= self._most:
+            self.record.refused.extend((request.index, self.now))
+            if self._on_refuse:
+                self._on_refuse(request)
+            return
         self.record.sent.extend((request.index, request.arrival))
         self.queue.wait(request)
         self._ring()
@@ -193,8 +201,10 @@ class Replica:
         """How often this step may run before the policy must be asked again, given how long it takes once."""
         if step.times > 1 and step.decodes and self.decoding.size:
             return min(step.times, self.decoding.steps_to_finish())
-        if step.times > 1 or not self._fast or step.chunks or step.preempted or step.trimmed or not self.decoding.size:
+        if step.times > 1 or not self._fast or step.once or step.trimmed:
             return step.times
+        if step.chunks or step.preempted or not self.decoding.size:
+            return 1
         steps = self.decoding.steps_to_finish()
         if step.blocked is None and (horizon := self.env.peek()) < UNLIMITED:
             steps = min(steps, int(horizon - self.now) // duration + 1)    # more would hardly be kept

@@ -31,6 +31,7 @@ class Step:
         spent_context: KV tokens that those rows read.
         pad_to: Tokens that every row is padded to; 0 means ragged.
         times: How often to run this very step before the policy is asked again.
+        once: Ask the policy again right after it, even if everybody only decodes and nobody arrives.
     """
 
     chunks: list[tuple[Request, int]] = field(default_factory=list)
@@ -42,6 +43,7 @@ class Step:
     spent_context: int = 0
     pad_to: int = 0
     times: int = 1
+    once: bool = False
 
     def drop(self, victim: Request) -> None:
         """Note that `victim` was preempted and computes nothing in this step."""

@@ -13,10 +13,11 @@ from cost_models import choose
 from simulator.conformance.comparing import MODES, Difference, Mode, Outcome, compare
 from simulator.conformance.engine import Engine
 from simulator.conformance.recording import Recording, find
+from simulator.conformance.tgi import tgi_case
 from simulator.conformance.vllm import vllm_case
 from simulator.errors import InputError
 
-ENGINES: Mapping[str, Engine] = {"vllm": vllm_case}
+ENGINES: Mapping[str, Engine] = {"tgi": tgi_case, "vllm": vllm_case}
 """Engines whose recordings can be read, and what makes a case of one."""
 
 

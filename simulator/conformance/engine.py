@@ -40,6 +40,7 @@ class Decision:
         sampled: Who emitted a token, in the order of the batch.
         finished: Who left, in that order.
         used_planned: Blocks held right after the decision.
+        shared: Tokens of KV that requests held together then, counted once for each holder beyond the first.
         used, free: Blocks held after the step, and the others.
         running, waiting: Who runs and who waits after the step, in order; not those who arrive during it.
     """
@@ -52,6 +53,7 @@ class Decision:
     sampled: list[str]
     finished: list[str]
     used_planned: int
+    shared: int
     used: int
     free: int
     running: list[str]

@@ -112,11 +112,11 @@ class Narrator:
         """See Watcher. What the commit will change is noted."""
         tokens = {request.order: n for request, n in step.chunks}
         computing = [(request, tokens.get(order, 1)) for order, request in queue.running.items()
-                     if order in tokens or request.decoding]
+                     if order in tokens or (step.decodes and request.decoding)]
         self._start, self._running = now, _names(queue.running.values())
         self._rows = [Row(request.name, self._kind(request), n, request.computed) for request, n in computing]
         self._sampled = [request.name for request, n in computing if request.computed + n == request.known]
-        self._preempted = _names(step.preempted)
+        self._preempted, self._shared = _names(step.preempted), self.replica.memory.shared_tokens
         self._admissions = max([self._admissions, *queue.running])
         self._evicted.update(request.index for request in step.preempted)
 
@@ -133,6 +133,7 @@ class Narrator:
     def idle(self, queue: Queue, memory: Memory, now: int) -> None:
         """Nothing can run, and somebody waits."""
         self._sampled = self._preempted = []
+        self._shared = memory.shared_tokens
         self._say(now, [], memory.used, memory.used, _names(queue.running.values()))
 
     def _kind(self, request: Request) -> Literal["new", "resumed", "running"]:
@@ -149,7 +150,7 @@ class Narrator:
              left: Sequence[str] = ()) -> None:
         memory, waiting = self.replica.memory, self.replica.queue.waiting
         self._tell(Decision(self._told, start, self._arrivals(start), rows, self._preempted, self._sampled, list(left),
-                            used_planned, used, memory.capacity - used, running,
+                            used_planned, self._shared, used, memory.capacity - used, running,
                             _names(request for request in waiting if request.arrival <= start)))
         self._preempted = []
         self._told += 1

@@ -5,9 +5,10 @@ from __future__ import annotations
 from simulator.policies.base import Policy
 from simulator.policies.loading import load_policy
 from simulator.policies.static import StaticBatching
+from simulator.policies.tgi import Tgi
 from simulator.policies.vllm import Vllm
 
-POLICIES: dict[str, type[Policy]] = {"static": StaticBatching, "vllm": Vllm}
+POLICIES: dict[str, type[Policy]] = {"static": StaticBatching, "tgi": Tgi, "vllm": Vllm}
 """All bundled policies by name."""
 
-__all__ = ["POLICIES", "Policy", "StaticBatching", "Vllm", "load_policy"]
+__all__ = ["POLICIES", "Policy", "StaticBatching", "Tgi", "Vllm", "load_policy"]

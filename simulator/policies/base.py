@@ -70,6 +70,11 @@ class Policy:
         """Most requests that may run at once: the knob that says so by an engine's name; UNLIMITED without a cap."""
         return next((getattr(self, knob) or UNLIMITED for knob in CAPS if knob in self.knobs()), UNLIMITED)
 
+    @property
+    def max_outstanding(self) -> int:
+        """Most requests that its front end takes, waiting and running; it refuses more at once. UNLIMITED: all."""
+        return UNLIMITED
+
     @classmethod
     def is_steady(cls) -> bool:
         """Whether the class that writes the rule says that it is steady: a new rule inherits no promise."""
