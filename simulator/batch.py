@@ -50,8 +50,8 @@ class DecodingSet(Protocol):
     def advance(self, steps: int) -> None:
         """Every member computes and emits one token in each of `steps` steps."""
 
-    def pause(self) -> None:
-        """A step passes in which no member takes part."""
+    def pause(self, steps: int = 1) -> None:
+        """Steps pass in which no member takes part."""
 
     def steps_to_finish(self) -> int:
         """Steps until the first member emits its last token; at least 1."""
@@ -112,8 +112,8 @@ class LockstepSet:
         self._steps += steps
         self._latest = self._steps - 1
 
-    def pause(self) -> None:
-        self._steps += 1
+    def pause(self, steps: int = 1) -> None:
+        self._steps += steps
 
     def _is_stale(self, entry: tuple[int, int, Request]) -> bool:
         last, order, request = entry
@@ -186,8 +186,8 @@ class ListedSet:
             request._joined = self.turn    # nothing is left to settle on reading
             self._left[order] -= steps
 
-    def pause(self) -> None:
-        self._steps += 1
+    def pause(self, steps: int = 1) -> None:
+        self._steps += steps
 
     def steps_to_finish(self) -> int:
         return min(self._left.values())

@@ -19,6 +19,7 @@ class Deployment:
         longest_declared: Longest prompt plus declared output of the trace, in tokens.
         longest_exact: Longest prompt plus true output.
         longest_output: Longest true output.
+        kv_bytes_per_token: Bytes of KV cache a token takes.
         max_concurrency: Most requests that the clients have outstanding; UNLIMITED means no bound.
     """
 
@@ -30,3 +31,4 @@ class Deployment:
     longest_exact: int = 1
     longest_output: int = 1
     max_concurrency: int = UNLIMITED
+    kv_bytes_per_token: int = 131_072

@@ -43,23 +43,17 @@ def token_gaps(record: Record, spans: Ints) -> Distribution:
     span: the time for which it was stalled.
     """
     ends = record.ends
-    turns = np.flatnonzero(np.diff(record.pauses, prepend=0) == 0)    # steps in which the set took part
+    paused = np.diff(record.pauses, prepend=0) > 0
+    turns = np.flatnonzero(~paused)    # steps in which the set took part
     inside = coverage(spans[:, 1] + 1, spans[:, 2], len(ends))[turns]
-    begun, first_turn = _begun_in_a_pause(spans, turns)
+    begun = np.flatnonzero(paused[spans[:, 1]] & (spans[:, 2] > spans[:, 1]))    # several tokens, the first in a pause
+    first_turn = np.searchsorted(turns, spans[begun, 1])    # the place in `turns` of that token
     inside -= np.bincount(first_turn, minlength=len(turns))
     resumed = np.flatnonzero(spans[1:, 0] == spans[:-1, 0]) + 1
     own = np.concatenate((ends[spans[resumed, 1]] - ends[spans[resumed - 1, 2]],
                           ends[turns[first_turn]] - ends[spans[begun, 1]]))
     return Distribution.of(np.concatenate((np.diff(ends[turns], prepend=0), own)),
                            np.concatenate((inside, np.ones(len(own), np.int64))))
-
-
-def _begun_in_a_pause(spans: Ints, turns: Ints) -> tuple[Ints, Ints]:
-    """Spans of several tokens whose first came in a step without the set, and the place in `turns` of their second."""
-    after = np.searchsorted(turns, spans[:, 1] + 1)
-    paused = (after == 0) | (turns[np.maximum(after, 1) - 1] != spans[:, 1])
-    begun = np.flatnonzero(paused & (spans[:, 2] > spans[:, 1]))
-    return begun, after[begun]
 
 
 def gap_lists(record: Record, spans: Ints, requests: Ints) -> list[list[int]]:

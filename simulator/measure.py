@@ -11,6 +11,9 @@ from simulator.recorder import CODES
 from simulator.request import Request
 from simulator.step import Queue, Step
 
+Useful = tuple[int, int, tuple[tuple[int, int], ...]]
+"""Decodes that produce a token, their context, and the chunks as new tokens and tokens already there."""
+
 
 def late_decodes(step: Step) -> list[Request]:
     """Requests outside the decoding set that compute just the token they emitted last: decodes, not chunks."""
@@ -18,9 +21,9 @@ def late_decodes(step: Step) -> list[Request]:
             if tokens == 1 and request._generated and request.lacking == 1]
 
 
-def shape_of(step: Step, queue: Queue) -> StepShape:
+def shape_of(step: Step, useful: Useful) -> StepShape:
     """What the cost model is asked about: rows and contexts as they are computed, padding included."""
-    size, context, chunks = useful_rows(step, queue)
+    size, context, chunks = useful
     decodes = size + step.spent
     if step.pad_to:
         padding = step.spent + sum([step.pad_to - tokens for tokens, _ in chunks])
@@ -28,8 +31,8 @@ def shape_of(step: Step, queue: Queue) -> StepShape:
     return StepShape(decodes, context + step.spent_context, chunks, step.spent)
 
 
-def useful_rows(step: Step, queue: Queue) -> tuple[int, int, tuple[tuple[int, int], ...]]:
-    """Decodes that produce a token, their context, and the chunks as new tokens and tokens already there."""
+def useful_rows(step: Step, queue: Queue) -> Useful:
+    """The rows of a step that compute something new or lost, without padding."""
     size, context = (queue.decoding.size, queue.decoding.context) if step.decodes else (0, 0)
     if not step.chunks:
         return size, context, ()
@@ -39,16 +42,16 @@ def useful_rows(step: Step, queue: Queue) -> tuple[int, int, tuple[tuple[int, in
     return size + len(late), context + sum([request._computed for request in late]), tuple(chunks)
 
 
-def row_of(step: Step, queue: Queue, memory: Memory, shape: StepShape) -> tuple[int, ...]:
+def row_of(step: Step, queue: Queue, memory: Memory, useful: Useful, padded: int) -> tuple[int, ...]:
     """The columns of the record from `decodes` to `paused`."""
-    size, context, chunks = useful_rows(step, queue)
+    size, context, chunks = useful
     redone = redoing = 0
     for request, tokens in step.chunks:
         if request.lost > request._computed:
             redone += min(tokens, request.lost - request._computed)
             redoing += 1
     return (size, context, len(chunks), sum([tokens for tokens, _ in chunks]), redone, redoing, step.spent,
-            shape.padded, len(queue.running), len(queue.held), len(queue.waiting), resident(queue, memory),
+            padded, len(queue.running), len(queue.held), len(queue.waiting), resident(queue, memory),
             -1 if memory.promised is None else memory.promised, CODES[step.blocked], int(not step.decodes))
 
 

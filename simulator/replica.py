@@ -134,13 +134,16 @@ class Replica:
         """Note what the step is, how often it repeats, and when each repetition ends."""
         now, record = self.now, self.record
         self._take_note(step)
-        shape = shape_of(step, self.queue)
+        useful = useful_rows(step, self.queue)
+        shape = shape_of(step, useful)
         priced = self._priced(step, shape)
-        row = row_of(step, self.queue, self.memory, shape)
-        durations = [self.cost.time(priced)]
+        row = row_of(step, self.queue, self.memory, useful, shape.padded)
+        durations = [self.cost.time(priced) + step.delay]
         times = self._at_most(step, durations[0])
         if times > 1:
             durations = self.cost.decode_times(priced, times)
+            if step.delay:
+                durations = [lasts + step.delay for lasts in durations]
         ends = list(accumulate(durations, initial=now))[1:]
         used = [self.memory.used]
         if times > 1:
@@ -148,7 +151,7 @@ class Replica:
         self._check(ends[-1])
         if self._watch:
             self._watch.planned(step, self.queue, now)
-        excess = self._excess(step, ends) if shape.padded or step.pad_to else 0
+        excess = self._excess(StepShape(*useful), ends) if shape.padded or step.pad_to else 0
         record.plans.extend((now, len(ends), *row, excess))
         record.ends.extend(ends)
         record.used.extend(used)
@@ -184,9 +187,8 @@ class Replica:
         if not 0 <= self.memory.free <= self.memory.capacity:
             self._complain("holds more memory than there is, or gave back more than it took")
 
-    def _excess(self, step: Step, ends: list[int]) -> int:
+    def _excess(self, useful: StepShape, ends: list[int]) -> int:
         """Nanoseconds by which these steps take longer than if they computed useful rows at their own lengths."""
-        useful = StepShape(*useful_rows(step, self.queue))
         took = ends[-1] - self.now
         if useful.chunks:
             return took - self.cost.time(useful)
@@ -199,11 +201,11 @@ class Replica:
 
     def _at_most(self, step: Step, duration: int) -> int:
         """How often this step may run before the policy must be asked again, given how long it takes once."""
-        if step.times > 1 and step.decodes and self.decoding.size:
-            return min(step.times, self.decoding.steps_to_finish())
-        if step.times > 1 or not self._fast or step.once or step.trimmed:
+        if not step.decodes or not self.decoding.size:
             return step.times
-        if step.chunks or step.preempted or not self.decoding.size:
+        if step.times > 1:
+            return min(step.times, self.decoding.steps_to_finish())
+        if not self._fast or step.once or step.chunks or step.preempted or step.trimmed or step.delay:
             return 1
         steps = self.decoding.steps_to_finish()
         if step.blocked is None and (horizon := self.env.peek()) < UNLIMITED:
@@ -217,7 +219,8 @@ class Replica:
             if ends[-1] > horizon:
                 del ends[bisect_left(ends, horizon) + 1:]
         if len(ends) > 1:
-            used += self.memory.extend(self.decoding, len(ends) - 1)
+            more = len(ends) - 1
+            used += self.memory.extend(self.decoding, more) if step.decodes else used * more
             del ends[len(used):]
         return ends, used
 
@@ -231,7 +234,7 @@ class Replica:
             self.decoding.advance(steps)
             finished = self.decoding.finish()
         else:
-            self.decoding.pause()
+            self.decoding.pause(steps)
             finished = []
         if step.chunks:
             finished += self._catch_up(step)

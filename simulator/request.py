@@ -26,11 +26,13 @@ class Request:
         max_tokens: Declared bound on output tokens; the only output length a policy sees.
         order: Place in the running order, new at each admission; None while it waits.
         admitted: When it took its present slot, in nanoseconds; None while it waits.
+        stashed: Tokens whose KV waits outside the GPU, after the request was swapped out.
         lost: Tokens that must be computed a second time because a preemption threw their KV away.
     """
 
     __slots__ = ("_computed", "_generated", "_joined", "_last", "_set", "_since",
-                 "admitted", "arrival", "index", "lost", "max_tokens", "name", "order", "prefix", "priority", "prompt")
+                 "admitted", "arrival", "index", "lost", "max_tokens", "name", "order", "prefix", "priority", "prompt",
+                 "stashed")
 
     def __init__(self, index: int, arrival: int, prompt: int, max_tokens: int, *,
                  prefix: tuple[tuple[Hashable, int], ...] = (), priority: int = 0, name: str | None = None) -> None:
@@ -38,7 +40,7 @@ class Request:
         self.prefix, self.priority, self.name = prefix, priority, str(index) if name is None else name
         self.order: int | None = None
         self.admitted: int | None = None
-        self.lost = 0
+        self.lost = self.stashed = 0
         self._computed = self._generated = 0
         self._set: DecodingSet | None = None
         self._joined = 0    # turn of the set at which it began to decode
@@ -75,6 +77,14 @@ class Request:
     def reuse(self, tokens: int) -> None:
         """Find the KV of the first `tokens` at hand: they count as computed."""
         self._computed = tokens
+
+    def stash(self) -> None:
+        """Move the KV out of the GPU: it counts as not there, and is not lost."""
+        self.stashed, self._computed, self.order = self._computed, 0, None
+
+    def unstash(self) -> None:
+        """Have the KV back."""
+        self._computed, self.stashed = self.stashed, 0
 
     def forget(self) -> None:
         """Lose all KV (preemption): everything computed so far must be computed again."""

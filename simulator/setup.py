@@ -95,7 +95,8 @@ def prepare(scenario: Scenario) -> Setup:
 
 def _deployment(scenario: Scenario, capacity: int, model_len: int, rows: Rows) -> Deployment:
     return Deployment(capacity, model_len, scenario.gpu, gpu_spec(scenario.gpu).device_bytes, *rows.longest(),
-                      scenario.max_concurrency or UNLIMITED)
+                      scenario.max_concurrency or UNLIMITED,
+                      model_spec(scenario.model).kv_bytes_per_token(scenario.kv_dtype))
 
 
 def _cost(scenario: Scenario, model: ModelSpec) -> CostModel:

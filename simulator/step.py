@@ -29,6 +29,7 @@ class Step:
         blocked: Why the head of the queue, there or yet to come, stays out until somebody leaves; None if it does not.
         spent: Rows of finished requests that compute a token all the same.
         spent_context: KV tokens that those rows read.
+        delay: Nanoseconds that the step takes longer because KV moves between GPU and host.
         pad_to: Tokens that every row is padded to; 0 means ragged.
         times: How often to run this very step before the policy is asked again.
         once: Ask the policy again right after it, even if everybody only decodes and nobody arrives.
@@ -41,6 +42,7 @@ class Step:
     blocked: Obstacle | None = None
     spent: int = 0
     spent_context: int = 0
+    delay: int = 0
     pad_to: int = 0
     times: int = 1
     once: bool = False
@@ -63,8 +65,9 @@ class Queue:
 
     ``waiting`` is in the order of service: as they came, or by `urgency`, the smallest first. ``running`` maps the
     running order to requests, oldest admission first. Each of them is in exactly one of ``decoding`` (one token a
-    step), ``catching_up`` (lacks more than that) and ``held`` (finished, but not yet let go). ``closed`` says that no
-    request will follow those that wait.
+    step), ``catching_up`` (lacks more than that) and ``held`` (finished, but not yet let go). ``swapped`` are those
+    whose KV waits outside the GPU, in the order in which they went. ``closed`` says that no request will follow those
+    that wait.
     """
 
     def __init__(self, decoding: DecodingSet, urgency: Callable[[Request], Any] | None = None) -> None:
@@ -73,11 +76,12 @@ class Queue:
         self.running: dict[int, Request] = {}
         self.catching_up: dict[int, Request] = {}
         self.held: dict[int, Request] = {}
+        self.swapped: deque[Request] = deque()
         self.closed = False
         self._admissions = 0
 
     def __len__(self) -> int:
-        return len(self.running) + len(self.waiting)
+        return len(self.running) + len(self.waiting) + len(self.swapped)
 
     @property
     def youngest(self) -> Request:
@@ -93,11 +97,33 @@ class Queue:
 
     def admit(self) -> Request:
         """Move the head of the queue to the end of the running order."""
-        request = self.waiting.popleft()
+        return self._let_in(self.waiting.popleft())
+
+    def swap_in(self) -> Request:
+        """Move the first of those swapped out to the end of the running order."""
+        return self._let_in(self.swapped.popleft())
+
+    def _let_in(self, request: Request) -> Request:
         self._admissions += 1
         request.order = self._admissions
         self.running[request.order] = self.catching_up[request.order] = request
         return request
+
+    def swap_out(self, request: Request, memory: Memory) -> Request:
+        """Move a running request's KV out of the GPU; it waits among the swapped until it is let in again."""
+        self._take_out(request)
+        memory.release(request)
+        request.stash()
+        self.swapped.append(request)
+        return request
+
+    def _take_out(self, request: Request) -> None:
+        """Take a request out of those running; its counters settle."""
+        order = request.order
+        assert order is not None
+        del self.running[order]
+        if self.catching_up.pop(order, None) is None:
+            self.decoding.leave(request)
 
     def preempt(self, request: Request, memory: Memory, ahead: int = 0) -> Request:
         """Send a running request back to the front of the queue, or where its urgency puts it.
@@ -105,11 +131,7 @@ class Queue:
         Its KV is lost, its tokens are not.
         `ahead` tokens of room were already made for it in this step.
         """
-        order = request.order
-        assert order is not None
-        del self.running[order]
-        if self.catching_up.pop(order, None) is None:
-            self.decoding.leave(request)
+        self._take_out(request)
         memory.release(request, ahead=ahead, returns=True)
         request.forget()
         if self._urgency is None:

@@ -87,7 +87,7 @@ def _header(result: Result) -> dict[str, Any]:
 def _deployment(result: Result) -> dict[str, Any]:
     scenario, setup, policy = result.scenario, result.setup, result.policy
     return {"policy": policy.name, "policy_version": policy.version, "policy_args": _joined(policy.settings(), "="),
-            "memory": type(result.memory).__name__.lower(),
+            "memory": result.memory.name,
             "kv_capacity_tokens": plain(setup.deployment.kv_capacity_tokens), "cost_model": setup.cost.name,
             "gpu": scenario.gpu, "tensor_parallel_size": scenario.tensor_parallel_size, "dtype": scenario.dtype,
             "kv_dtype": scenario.kv_dtype, "max_model_len": setup.deployment.max_model_len, "seed": scenario.seed,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,13 @@ class Memory(ABC):
     """KV cache of one replica, counted in blocks of ``block_size`` tokens.
 
     Attributes:
+        name: What a result calls it.
         capacity: Blocks in all; UNLIMITED or more means no bound.
         shortage: Why the latest refusal came: too little memory, or no hole that is long enough.
         promised: Tokens that the requests' reservations cover, used or not; None where nothing is reserved.
     """
 
+    name: ClassVar[str] = "memory"
     block_size: int = 1
     shortage: Literal["memory", "fragmentation"] = "memory"
     promised: int | None = None

@@ -32,6 +32,7 @@ def reservation(rule: Reserve, max_model_len: int, prompt: Lengths, output: Leng
 class Contiguous(Memory):
     """A row of `capacity` tokens, of which each request reserves `size_of(request)`."""
 
+    name = "contiguous"
     promised: int
 
     def __init__(self, capacity: int, size_of: Callable[[Request], int],

@@ -15,11 +15,16 @@ from simulator.request import Request
 
 
 class Paged(Memory):
-    """A pool of `capacity` blocks of `block_size` tokens."""
+    """A pool of `capacity` blocks of `block_size` tokens, of which one request may hold `largest`."""
 
-    def __init__(self, capacity: int, block_size: int = 16) -> None:
+    name = "paged"
+
+    def __init__(self, capacity: int, block_size: int = 16, *, largest: int | None = None) -> None:
         super().__init__(capacity)
-        self.block_size = block_size
+        self.block_size, self._largest = block_size, largest
+
+    def longest_run(self) -> int:
+        return self.capacity if self._largest is None else self._largest
 
     def _growth(self, request: Request, tokens: int) -> int:
         computed = request.computed

@@ -28,6 +28,8 @@ Found = list[tuple[Strip, int, int]]
 class PrefixCached(Paged):
     """A pool of `capacity` blocks of `block_size` tokens that remembers full blocks."""
 
+    name = "paged-prefix"
+
     def __init__(self, capacity: int, block_size: int = 16) -> None:
         super().__init__(capacity, block_size)
         self._line = FreeLine(capacity)
@@ -145,8 +147,9 @@ class PrefixCached(Paged):
         need = self.blocks_for(start * self.block_size + tokens) - start
         if need > self.free - sum(high - low for strip, low, high in found if not strip.holders):
             return False
-        self._tables[request] = [self._hold(self._cut(*piece), request) for piece in found]
-        request.reuse(start * self.block_size)
+        if found:
+            self._tables[request] = [self._hold(self._cut(*piece), request) for piece in found]
+            request.reuse(start * self.block_size)
         self._take(need)
         self._publish(request, request._computed + tokens)
         return True

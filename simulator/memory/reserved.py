@@ -21,6 +21,7 @@ def reservation(request: Request) -> int:
 class Reserved(Memory):
     """A pool of `capacity` blocks of `block_size` tokens."""
 
+    name = "reserved"
     promised: int
 
     def __init__(self, capacity: int, block_size: int = 1) -> None:

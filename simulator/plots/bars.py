@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Piece = tuple[int, int, str]
 """Start and end (ns) of what a request does, and its kind."""
+Run = tuple[int, int, int, bool]
+"""Tokens of a request in steps that follow one another: start and end of the first step, end of the last (ns), and
+whether the first step computes no chunk at all, so that its token comes from a decode."""
 
 KINDS = ("prefill", "decode", "recompute", "stalled", "held")
 """What a request in a slot may be doing:
@@ -29,7 +32,7 @@ KINDS = ("prefill", "decode", "recompute", "stalled", "held")
 prefill: from admission to the end of the step that emits its first token; waits between chunks of a prompt included.
 decode: it emits a token in each step.
 recompute: the same as prefill, for one that a preemption has thrown out before.
-stalled: it could go on, but the steps leave it out, because the token budget is spent.
+stalled: it could go on, but the steps leave it out: the token budget is spent, or others read their prompts alone.
 held: it has emitted its last token, and still has its slot.
 """
 
@@ -99,23 +102,35 @@ def _slots(stays: Ints) -> Iterator[int]:
         yield slot
 
 
-def _runs_of(requests: Ints, record: Record) -> dict[int, list[tuple[int, int, int]]]:
-    """For each of these requests its runs of consecutive tokens, latest first.
-
-    A run is the start of the step of its first token, the end of that step, and the end of the step of its last (ns).
-    """
+def _runs_of(requests: Ints, record: Record) -> dict[int, list[Run]]:
+    """For each of these requests its runs of tokens in consecutive steps, latest first."""
     wanted = np.zeros(int(requests.max(initial=-1)) + 1, bool)
     wanted[requests] = True
     spans = record.spans
     spans = spans[spans[:, 0] < len(wanted)]
-    spans = spans[wanted[spans[:, 0]]]
+    spans = _without_pauses(spans[wanted[spans[:, 0]]], record)
     spans = spans[np.argsort(-spans[:, 1], kind="stable")]
     starts = step_starts(record)[spans[:, 1]].tolist()
     ends = record.ends[spans[:, 1:]].tolist()
-    runs: dict[int, list[tuple[int, int, int]]] = {request: [] for request in requests.tolist()}
-    for request, start, (first, last) in zip(spans[:, 0].tolist(), starts, ends, strict=True):
-        runs[request].append((start, first, last))
+    chunkless = np.repeat(record.plan("chunks") == 0, record.plan("steps"))[spans[:, 1]].tolist()
+    runs: dict[int, list[Run]] = {request: [] for request in requests.tolist()}
+    for request, start, (first, last), decodes in zip(spans[:, 0].tolist(), starts, ends, chunkless, strict=True):
+        runs[request].append((start, first, last, decodes))
     return runs
+
+
+def _without_pauses(spans: Ints, record: Record) -> Ints:
+    """The spans, cut where the decoding set pauses: a token in every step of each."""
+    paused = np.flatnonzero(np.diff(record.pauses, prepend=0))
+    since, until = (np.searchsorted(paused, spans[:, at], side="right") for at in (1, 2))
+    pieces = until - since + 1
+    whole = np.repeat(np.arange(len(spans)), pieces)
+    piece = np.arange(len(whole)) - np.repeat(np.cumsum(pieces) - pieces, pieces)    # 0, 1, ... in each span
+    after = since[whole] + piece
+    edges = np.concatenate(([-1], paused, [-1]))
+    first = np.where(piece == 0, spans[whole, 1], edges[after] + 1)
+    last = np.where(piece == pieces[whole] - 1, spans[whole, 2], edges[after + 1] - 1)
+    return np.column_stack((spans[whole, 0], first, last))[first <= last]
 
 
 def step_starts(record: Record) -> Ints:
@@ -126,17 +141,19 @@ def step_starts(record: Record) -> Ints:
     return starts
 
 
-def _pieces(since: int, until: int, runs: list[tuple[int, int, int]], again: bool) -> list[Piece]:
+def _pieces(since: int, until: int, runs: list[Run], again: bool) -> list[Piece]:
     """What a request does in one stay. Takes the runs that fall into the stay from the end of `runs`."""
     catching_up = "recompute" if again else "prefill"
     pieces: list[Piece] = []
     now = since
     while runs and runs[-1][1] <= until:
-        start, first, last = runs.pop()
-        if now == since:
-            pieces.append((since, first, catching_up))
-        else:
+        start, first, last, decodes = runs.pop()
+        if now > since:
             pieces += [(now, start, "stalled"), (start, first, "decode")]
+        elif again and decodes:    # its KV was at hand again, but for the token that it emitted last
+            pieces += [(since, start, catching_up), (start, first, "decode")]
+        else:
+            pieces.append((since, first, catching_up))
         pieces.append((first, last, "decode"))
         now = last
     pieces.append((now, until, _rest(now == since, bool(runs), catching_up)))

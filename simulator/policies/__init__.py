@@ -7,8 +7,9 @@ from simulator.policies.loading import load_policy
 from simulator.policies.static import StaticBatching
 from simulator.policies.tgi import Tgi
 from simulator.policies.vllm import Vllm
+from simulator.policies.vllm_0 import Vllm0
 
-POLICIES: dict[str, type[Policy]] = {"static": StaticBatching, "tgi": Tgi, "vllm": Vllm}
+POLICIES: dict[str, type[Policy]] = {"static": StaticBatching, "tgi": Tgi, "vllm": Vllm, "vllm-0": Vllm0}
 """All bundled policies by name."""
 
-__all__ = ["POLICIES", "Policy", "StaticBatching", "Tgi", "Vllm", "load_policy"]
+__all__ = ["POLICIES", "Policy", "StaticBatching", "Tgi", "Vllm", "Vllm0", "load_policy"]

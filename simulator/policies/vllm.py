@@ -138,12 +138,12 @@ class Vllm(Policy):
 
     def _admit(self, queue: Queue, memory: Memory, step: Step, budget: int, longest: int) -> None:
         """The queue is looked at in order; the first that does not fit stops it."""
-        waiting, running = queue.waiting, queue.running
+        waiting, running, slots = queue.waiting, queue.running, self.slots
         while waiting:
             head = waiting[0]
             cached = memory.cached(head)
             tokens = min(head.known - cached, longest)
-            if len(running) >= self.slots:
+            if len(running) >= slots:
                 step.blocked = "cap"
             elif budget <= 0 or (tokens > budget and not self.enable_chunked_prefill):
                 step.blocked = "budget"

@@ -57,15 +57,19 @@ def test_the_first_step_that_differs_is_shown_from_both_sides(mode: str, batchsi
                                   "n_waiting, running, waiting")
 
 
-def test_long_lists_are_cut_to_where_they_differ(batchsim: Call, changed: Callable[..., str]) -> None:
+def test_long_lists_are_cut_to_where_they_differ(batchsim: Call, changed: Callable[..., str],
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
     def change(line: dict[str, Any]) -> None:
         line["waiting"] = [*line["waiting"][:7], "nobody", *line["waiting"][8:]]
 
     status, out, _ = batchsim("conformance", "vllm", changed(change), "--scenario", "09b*")
-    [cells] = [line for line in out.splitlines() if line.startswith(" waiting")]
     assert status == 1
-    assert cells.split("[")[1].strip() == '6 alike, "r014", "nobody", "r015", "s004", "r016", "s005", 4 more]'
-    assert cells.split("[")[2].strip() == '6 alike, "r014", "s003", "r015", "s004", "r016", "s005", 4 more]'
+    [cells] = [line for line in out.splitlines() if line.startswith(" waiting")]
+    assert '[6 alike, "r014", "nobody",' in cells
+    assert '[6 alike, "r014", "s003",' in cells
+    assert out.count("more]") == 2
 
 
 def test_a_step_that_one_side_lacks_is_shown_whole(batchsim: Call, changed: Callable[..., str]) -> None:

@@ -47,8 +47,8 @@ def test_no_terminal_no_home_no_unicode() -> None:
 
 
 @pytest.mark.parametrize(("typed", "offered"), [
-    ("batchsim run --policy v", ["vllm"]),
-    ("batchsim compare --policies static,v", ["static,vllm"]),
+    ("batchsim run --policy v", ["vllm", "vllm-0"]),
+    ("batchsim compare --policies static,v", ["static,vllm", "static,vllm-0"]),
     ("batchsim run --gpu h", ["h100-80", "h200"]),
     ("batchsim trace describe azure-co", ["azure-code-2023", "azure-conv-2023"]),
     ("batchsim list g", ["gpus"]),

@@ -10,7 +10,9 @@ import pytest
 
 from simulator.cli import run as run_module
 from simulator.cli.main import main
+from simulator.policies import POLICIES
 
+KNOWN = ", ".join(POLICIES) + ")"
 Call = Callable[..., tuple[int, str, str]]
 
 Refused = Callable[..., str]
@@ -25,8 +27,8 @@ WORDS = [
     ("trace describe", "missing argument 'NAME|FILE': see `batchsim trace describe --help`"),
     ("list polcies", "unknown list 'polcies': did you mean 'policies'? "
                      "(known: policies, models, gpus, traces, cost-models)"),
-    ("run --policy vlm", "unknown policy 'vlm': did you mean 'vllm'? (known: static, vllm)"),
-    ("compare --policies static,vlm", "unknown policy 'vlm': did you mean 'vllm'? (known: static, vllm)"),
+    ("run --policy vlm", "unknown policy 'vlm': did you mean 'vllm'? (known: " + KNOWN),
+    ("compare --policies static,vlm", "unknown policy 'vlm': did you mean 'vllm'? (known: " + KNOWN),
     ("compare --policies static", "compare needs at least two policies, such as static,vllm"),
     ("compare --policies static,,vllm", "--policies takes words between commas, not 'static,,vllm'"),
     ("run --load full", "--load must be saturated or trace, not 'full'"),
@@ -98,7 +100,7 @@ def test_a_missing_column_is_named(refused: Refused, tmp_path: Path) -> None:
 
 
 def test_a_name_that_would_break_the_line_is_escaped(refused: Refused) -> None:
-    assert refused("run", "--policy", "a\nb\x1b[31m") == r"unknown policy 'a b\x1b[31m' (known: static, vllm)"
+    assert refused("run", "--policy", "a\nb\x1b[31m") == r"unknown policy 'a b\x1b[31m' (known: " + KNOWN
 
 
 @pytest.fixture

@@ -56,7 +56,8 @@ def test_the_summary_of_a_small_run():
     expected = {
         "date": "19700102-000000", "backend": "batchsim:vllm", "label": None, "model_id": "llama-3.1-8b",
         "num_prompts": 3, "request_rate": None, "burstiness": None, "max_concurrency": None, "policy": "vllm",
-        "memory": "paged", "kv_capacity_tokens": "inf", "cost_model": "constant:1e-05", "gpu": "h100-80", "seed": 0,
+        "memory": "paged-prefix", "kv_capacity_tokens": "inf", "cost_model": "constant:1e-05", "gpu": "h100-80",
+        "seed": 0,
         "trace": "made", "completed": 3, "failed": 0, "rejected": 0, "rejected_reasons": None,
         "largest_rejected_tokens": None, "clipped": 0, "cut": 0, "total_input_tokens": 12, "total_output_tokens": 6,
         "duration": 30e-9, "request_throughput": 1e8, "request_goodput": None, "output_throughput": 2e8,
