@@ -221,7 +221,7 @@ def _tick(world: World, step: Step, queue: Queue, now: int) -> Tick:
     tokens = {request.order: n for request, n in step.chunks}
     computing, seen = [], set()
     for order, request in queue.running.items():
-        n = tokens.get(order, int(step.decodes and request.decoding))
+        n = tokens.get(order, 1 if request.decoding else 0)
         if n:
             computing.append((request.index, n, request.computed))
         if order in tokens:

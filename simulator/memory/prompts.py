@@ -16,7 +16,7 @@ from simulator.request import Request
 class PromptCached(Reserved):
     """A pool of `capacity` blocks of `block_size` tokens that remembers full blocks of prompts."""
 
-    name = "reserved, prompts cached"
+    name = "reserved-prompts"
 
     def __init__(self, capacity: int, block_size: int = 1) -> None:
         super().__init__(capacity, block_size)

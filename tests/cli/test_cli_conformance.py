@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from simulator.conformance import ENGINES
+
 Call = Callable[..., tuple[int, str, str]]
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "vllm"
@@ -114,7 +116,8 @@ def test_where_there_is_nothing_nothing_was_compared(batchsim: Call, tmp_path: P
 
 
 def test_what_cannot_be_compared_is_one_line(refused: Callable[..., str], tmp_path: Path) -> None:
-    assert refused("conformance", "vlm", str(GOLDEN)) == "unknown engine 'vlm': did you mean 'vllm'? (known: vllm)"
+    known = ", ".join(ENGINES)
+    assert refused("conformance", "vlm", str(GOLDEN)) == f"unknown engine 'vlm': did you mean 'vllm'? (known: {known})"
     assert refused("conformance", "vllm", str(tmp_path / "no")) == (
         f"{tmp_path / 'no'} is not there: give a directory of recordings")
     assert refused("conformance", "vllm", str(GOLDEN / "README.md")) == (
