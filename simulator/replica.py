@@ -74,6 +74,7 @@ class Replica:
         self._outputs, self._on_finish, self._on_refuse, self._watch = outputs, on_finish, on_refuse, watch
         self._most = policy.max_outstanding
         self._fast = policy.is_steady() and not exact
+        self._urgent = policy.urgency() is not None
         self._ranged = cost.in_range(StepShape(1, 1)) is not None
         self._barren = False    # whether the latest step computed nothing
         self._doorbell: Event | None = None
@@ -208,13 +209,17 @@ class Replica:
         if not self._fast or step.once or step.chunks or step.preempted or step.trimmed or step.delay:
             return 1
         steps = self.decoding.steps_to_finish()
-        if step.blocked is None and (horizon := self.env.peek()) < UNLIMITED:
+        if self._heeds_arrivals(step) and (horizon := self.env.peek()) < UNLIMITED:
             steps = min(steps, int(horizon - self.now) // duration + 1)    # more would hardly be kept
         return steps
 
+    def _heeds_arrivals(self, step: Step) -> bool:
+        """Whether a request that arrives could be let in: where urgency counts, it may pass a head that does not fit."""
+        return step.blocked is None or (step.blocked != "cap" and self._urgent)
+
     def _shorten(self, step: Step, ends: list[int], used: list[int]) -> tuple[list[int], list[int]]:
         """Keep the repetitions that start before an arrival that could be let in, and that find memory."""
-        if step.blocked is None:
+        if self._heeds_arrivals(step):
             horizon = self.env.peek()
             if ends[-1] > horizon:
                 del ends[bisect_left(ends, horizon) + 1:]

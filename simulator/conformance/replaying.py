@@ -35,6 +35,7 @@ class Replay:
 
     def __init__(self, case: Case, *, exact: bool, on_decision: Callable[[Decision], None]) -> None:
         self.totals = Totals()
+        self._left: set[str] = set()
         self._case, self._on_decision = case, on_decision
         self._env = Environment(initial_time=0)
         narrator = Narrator(case, self._hear)
@@ -53,15 +54,14 @@ class Replay:
 
     def close(self) -> Totals:
         """What it has come to, those who never left included."""
-        queue = self._replica.queue
-        left_over = {request.index for request in (*queue.waiting, *queue.running.values())}
-        sent = self._replica.record.sent[::2]
-        self.totals.unfinished = tuple(self._case.requests[index].name for index in sent if index in left_over)
+        sent = (self._case.requests[index].name for index in self._replica.record.sent[::2])
+        self.totals.unfinished = tuple(name for name in sent if name not in self._left)
         return self.totals
 
     def _hear(self, decision: Decision) -> None:
         if not self.totals.gave_up:
             self.totals.add(decision)
+            self._left.update(decision.finished)
             self.totals.gave_up = self.totals.steps == self._case.most_steps
             self._on_decision(decision)
 

@@ -115,8 +115,6 @@ class Vllm(Policy):
         budget = self._serve_running(queue, memory, step, longest)
         if not step.preempted:
             self._admit(queue, memory, step, budget, longest)
-        if step.blocked != "cap" and self.scheduling_policy == "priority":
-            step.blocked = None    # someone more urgent may come, go to the head and fit
         return step if queue.running or step.preempted else None
 
     def _serve_running(self, queue: Queue, memory: Memory, step: Step, longest: int) -> int:

@@ -156,8 +156,8 @@ class NobodyJumpsTheQueue(Vllm):
 
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | None:
         step = super().plan(queue, memory, now)
-        if step and queue.waiting and not step.blocked:
-            step.blocked = "memory"
+        if step and step.blocked:
+            step.blocked = "cap"    # the only obstacle that no urgency overcomes
         return step
 
 
