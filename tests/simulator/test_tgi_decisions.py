@@ -1,4 +1,4 @@
-"""The tgi policy against decisions recorded from the engine itself, forward by forward, and wrong rules that they catch.
+"""The tgi policy against decisions recorded from the engine, forward by forward, and wrong rules that they catch.
 
 The recordings stand in tests/golden/tgi. What one consists of is said in `simulator.conformance.tgi`.
 """
