@@ -214,7 +214,7 @@ class Replica:
         return steps
 
     def _heeds_arrivals(self, step: Step) -> bool:
-        """Whether a request that arrives could be let in: where urgency counts, it may pass a head that does not fit."""
+        """Whether an arrival could be let in: where urgency counts, it may pass a head that does not fit."""
         return step.blocked is None or (step.blocked != "cap" and self._urgent)
 
     def _shorten(self, step: Step, ends: list[int], used: list[int]) -> tuple[list[int], list[int]]:

@@ -11,15 +11,17 @@ import numpy as np
 from worlds import Tick, World
 
 from simulator.memory import Contiguous, Paged
+from simulator.memory.prefix import PrefixCached
 
 
 def nobody_is_lost(world: World) -> None:
-    """submitted = finished + running + waiting at every plan, and nothing is left at the end."""
+    """submitted = finished + running + waiting (+ swapped out) at every plan, and nothing is left at the end."""
     for tick in world.ticks:
-        present = len(tick.running) + len(tick.waiting)
+        present = len(tick.running) + len(tick.waiting) + len(tick.swapped)
         known = f"at {tick.now} ns: {tick.submitted} sent, {tick.gone} gone, {present} here"
         assert tick.submitted == tick.gone + present, known
-        assert len({*tick.running, *tick.waiting}) == present, f"at {tick.now} ns: somebody is in two places"
+        known = f"at {tick.now} ns: somebody is in two places"
+        assert len({*tick.running, *tick.waiting, *tick.swapped}) == present, known
     assert sorted(world.left) == list(range(len(world.rows))), "somebody never left, or left twice"
     assert world.replica.finished == len(world.rows)
     assert len(world.replica.queue) == 0
@@ -32,15 +34,44 @@ def each_token_is_emitted_once(world: World) -> None:
         own = sorted(spans[spans[:, 0] == index, 1:].tolist())
         assert all(first <= last for first, last in own), f"request {index}: an empty span"
         assert all(a[1] < b[0] for a, b in pairwise(own)), f"request {index}: spans overlap: {own}"
-        assert sum(last - first + 1 for first, last in own) == output, f"request {index}: emitted {own}, not {output}"
+        assert len(world.tokens(index)) == output, f"request {index}: emitted {own}, not {output}"
+    counted = np.bincount(spans[:, 0], world.record.tokens_of(spans), len(world.output))
+    assert counted.tolist() == world.output, "the record counts its tokens differently"
+
+
+def tokens_are_where_the_log_has_them(world: World) -> None:
+    """A request has a token in exactly those steps in which it computes the last token that it lacks."""
+    emitted: list[list[int]] = [[] for _ in world.rows]
+    for tick in world.ticks:
+        for who in tick.sampled:
+            emitted[who] += range(tick.first, tick.first + tick.steps)
+    for index, steps in enumerate(emitted if world.ticks else []):
+        assert world.tokens(index) == steps, f"request {index}"
 
 
 def tokens_add_up(world: World) -> None:
-    """What was computed is every prompt and output token but the last of each, plus what was computed again."""
+    """What was computed is every prompt and output token but the last of each, plus what was computed again.
+
+    Less what was found: the KV of others' prompts that a request did not compute itself.
+    """
     steps = world.record.steps
     useful = sum(prompt + output - 1 for _, prompt, output, _ in world.rows)
-    assert int((steps["decodes"] + steps["prompt"] - steps["redone"]).sum()) == useful
+    computed = int((steps["decodes"] + steps["prompt"] - steps["redone"]).sum())
+    if world.ticks or not any(world.prefixes):
+        assert computed == useful - _found(world)
+    assert computed <= useful
     assert (steps["redone"] <= steps["prompt"]).all()
+
+
+def _found(world: World) -> int:
+    """Tokens with KV at an admission that the request had never had KV for before."""
+    furthest, found = [0] * len(world.rows), 0
+    for tick in world.ticks:
+        for who in tick.admitted:
+            found += max(0, tick.computed[who] - furthest[who])
+        for who, tokens, computed in tick.computing:
+            furthest[who] = max(furthest[who], computed + tokens + tick.steps - 1)
+    return found
 
 
 def memory_stays_within_bounds(world: World) -> None:
@@ -50,10 +81,15 @@ def memory_stays_within_bounds(world: World) -> None:
     assert all(0 <= tick.used_after <= capacity for tick in world.ticks)
     assert world.memory.used == 0, f"{world.memory.used} blocks are held by nobody"
     assert world.memory.free == capacity
+    assert 0 <= world.memory.evictable <= capacity
+    assert world.memory.shared_tokens == 0, "nobody is there, and something is shared"
+    for tick in world.ticks:
+        assert tick.used + tick.free == capacity
+        assert 0 <= tick.evictable <= tick.free, f"at {tick.now} ns: {tick.evictable} of {tick.free} free blocks"
 
 
 def blocks_held_are_the_tokens_rounded_up(world: World) -> None:
-    """Paged memory holds ceil(tokens / block) blocks a request at each step, never more."""
+    """Paged memory holds ceil(tokens / block) blocks a request at each step, those that are shared only once."""
     if not isinstance(world.memory, Paged):
         return
     size, used = world.memory.block_size, world.record.used
@@ -63,7 +99,31 @@ def blocks_held_are_the_tokens_rounded_up(world: World) -> None:
             held = sum(-(-(tick.computed[who] + computes.get(who, 0) + (ahead if who in computes else 0)) // size)
                        for who in tick.running)
             step = tick.first + ahead
-            assert used[step] == held, f"step {step}: {used[step]} blocks, not {held}"
+            assert used[step] == held - tick.shared // size, f"step {step}: {used[step]} blocks, not {held}"
+
+
+def what_is_shared_is_a_common_prefix(world: World) -> None:
+    """Blocks are shared in whole, and in use are at least as many as there are different blocks to hold."""
+    if not isinstance(world.memory, Paged):
+        return
+    size = world.memory.block_size
+    for tick in world.ticks:
+        assert tick.shared % size == 0
+        computes = {who: tokens + tick.steps - 1 for who, tokens, _ in tick.computing}
+        blocks = {block for who in tick.running
+                  for block in _blocks(world, who, tick.computed[who] + computes.get(who, 0))}
+        assert len(blocks) <= tick.used, f"at {tick.now} ns: {tick.used} blocks for {len(blocks)} different ones"
+        assert tick.shared == 0 or (isinstance(world.memory, PrefixCached) and any(world.prefixes))
+
+
+def _blocks(world: World, who: int, tokens: int) -> list[tuple[object, int]]:
+    """What is in the blocks of a request with KV of so many tokens: equal for two requests if they may share it."""
+    size, prefix = world.memory.block_size, world.prefixes[who]
+    names: list[tuple[object, int]] = []
+    for at in range(-(-tokens // size)):
+        shared = [node for node, end in prefix if (at + 1) * size <= min(end, tokens)]
+        names.append((shared[0] if shared else f"of {who}", at))
+    return names
 
 
 def reservations_lie_apart(world: World) -> None:
@@ -177,16 +237,28 @@ def the_record_agrees_with_the_log(world: World) -> None:
     steps = world.record.steps
     for tick in world.ticks:
         at = tick.first
-        chunks = [(who, tokens, computed) for who, tokens, computed in tick.computing if who in tick.catching_up]
-        seen = {"start": tick.now, "decodes": len(tick.decoding), "chunks": len(chunks),
+        rows = [(who, tokens, computed) for who, tokens, computed in tick.computing if who in tick.catching_up]
+        chunks = [row for row in rows if not is_late(world, tick, *row)]
+        late = [row for row in rows if row not in chunks]
+        decodes = [] if tick.paused else tick.decoding
+        seen = {"start": tick.now, "decodes": len(decodes) + len(late), "chunks": len(chunks),
                 "prompt": sum(tokens for _, tokens, _ in chunks), "running": len(tick.running),
                 "held": len(tick.held), "waiting": len(tick.waiting), "spent": tick.spent,
-                "context": sum(tick.computed[who] for who in tick.decoding), "resident": sum(tick.computed.values())}
+                "paused": tick.paused,
+                "context": sum(tick.computed[who] for who in decodes) + sum(computed for _, _, computed in late),
+                "resident": sum(tick.computed.values()) - tick.shared}
         assert {name: int(steps[name][at]) for name in seen} == seen, f"step {at}"
 
 
-TICKED = (nobody_is_lost, each_token_is_emitted_once, tokens_add_up, memory_stays_within_bounds,
-          blocks_held_are_the_tokens_rounded_up, reservations_lie_apart, the_clock_never_runs_backwards,
+def is_late(world: World, tick: Tick, who: int, tokens: int, computed: int) -> bool:
+    """Whether this row of the log is a decode outside the decoding set: the one token it lacks is one it emitted."""
+    generated = tick.known[who] - world.rows[who][1]
+    return tokens == 1 and generated > 0 and tick.known[who] - computed == 1
+
+
+TICKED = (nobody_is_lost, each_token_is_emitted_once, tokens_are_where_the_log_has_them, tokens_add_up,
+          memory_stays_within_bounds, blocks_held_are_the_tokens_rounded_up, what_is_shared_is_a_common_prefix,
+          reservations_lie_apart, the_clock_never_runs_backwards,
           lives_are_in_order, every_step_makes_progress, nobody_waits_at_an_idle_replica,
           everyone_running_is_in_one_place, stays_are_disjoint_and_fit_the_slots, slot_seconds_add_up,
           the_client_keeps_its_limit, the_record_agrees_with_the_log)

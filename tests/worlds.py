@@ -28,6 +28,8 @@ from traces import Trace
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 """Recordings and published data beside the project; tests that need them are skipped where they are absent."""
 
+Prefix = tuple[tuple[Any, int], ...]
+"""Shared prefix of a prompt, as `Request.prefix` has it."""
 STEP = 10
 """Nanoseconds a step lasts unless a world says otherwise."""
 
@@ -74,6 +76,11 @@ class Tick:
     pad_to: int
     blocked: str | None
     used: int                       # blocks, right after the plan (a stretch has taken all of its own)
+    free: int                       # blocks, likewise
+    evictable: int                  # of these, those that still hold reusable KV
+    shared: int                     # tokens of KV that several requests hold, once for each holder but one
+    paused: bool                    # the decoding set takes no part
+    swapped: list[int]              # those whose KV waits outside the GPU
     submitted: int
     gone: int                       # requests that had left before
     admitted: list[int] = field(default_factory=list)
@@ -110,6 +117,8 @@ class World:
     max_concurrency: int
     replica: Replica
     client: Any
+    prefixes: Sequence[Prefix] = ()
+    priorities: Sequence[int] = ()
     ticks: list[Tick] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     left_at: dict[int, int] = field(default_factory=dict)
@@ -131,8 +140,9 @@ class World:
 
     def tokens(self, index: int) -> list[int]:
         """Numbers of the steps in which a request emitted its tokens."""
-        own = self.record.spans[self.record.spans[:, 0] == index]
-        return sorted(step for _, first, last in own.tolist() for step in range(first, last + 1))
+        own, paused = self.record.spans[self.record.spans[:, 0] == index], self.record.steps["paused"]
+        return sorted(step for _, first, last in own.tolist() for step in range(first, last + 1)
+                      if step == first or not paused[step])
 
     def token_times(self, index: int) -> list[int]:
         """When its tokens were made, ns."""
@@ -155,7 +165,8 @@ def deployment_of(rows: Sequence[tuple[int, ...]], capacity: int, max_model_len:
 
 def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNLIMITED, memory: Memory | None = None,
          cost: CostModel | None = None, exact: bool = False, max_concurrency: int | None = None,
-         max_model_len: int = 4096, keep: bool = True, verify: bool = True, fails: bool = False) -> World:
+         max_model_len: int = 4096, keep: bool = True, verify: bool = True, fails: bool = False,
+         prefixes: Sequence[Prefix] = (), priorities: Sequence[int] = ()) -> World:
     """Run one world to its end and check every invariant.
 
     Args:
@@ -165,6 +176,8 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
         keep: Keep a log of every plan.
         verify: Check the invariants.
         fails: Keep an error of the run in `error` and check nothing, instead of raising it.
+        prefixes: Shared prefix of each request's prompt; nobody has one by default.
+        priorities: Priority of each request; 0 by default.
     """
     rows = [(*row, row[2])[:4] for row in rows]
     cost = cost or Constant(STEP)
@@ -172,9 +185,12 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
     policy = policy.resolve(deployment)
     memory = memory or policy.memory(deployment, np.array([row[2] for row in rows], np.int64))
     env = Environment(initial_time=0)
-    requests = (Request(index, row[0], row[1], row[3]) for index, row in enumerate(rows))
+    prefixes, priorities = prefixes or [()] * len(rows), priorities or [0] * len(rows)
+    requests = (Request(index, row[0], row[1], row[3], prefix=prefixes[index], priority=priorities[index])
+                for index, row in enumerate(rows))
     client = Client(env, requests, max_concurrency or UNLIMITED)
-    world = World(rows, policy, memory, exact, cost, max_concurrency or UNLIMITED, None, client)    # type: ignore[arg-type]
+    world = World(rows, policy, memory, exact, cost, max_concurrency or UNLIMITED, None, client,    # type: ignore[arg-type]
+                  prefixes, priorities)
     replica = attach(world, env, keep)
     client.send_to(replica)
     try:
@@ -221,7 +237,7 @@ def _tick(world: World, step: Step, queue: Queue, now: int) -> Tick:
     tokens = {request.order: n for request, n in step.chunks}
     computing, seen = [], set()
     for order, request in queue.running.items():
-        n = tokens.get(order, 1 if request.decoding else 0)
+        n = tokens.get(order, 1 if request.decoding and step.decodes else 0)
         if n:
             computing.append((request.index, n, request.computed))
         if order in tokens:
@@ -235,7 +251,8 @@ def _tick(world: World, step: Step, queue: Queue, now: int) -> Tick:
         {r.index: r.computed for r in running}, [r.index for r in running], [r.index for r in queue.waiting],
         {r.index for r in running if r.decoding}, {r.index for r in queue.catching_up.values()},
         {r.index for r in queue.held.values()}, [r.index for r in step.preempted], step.spent, step.pad_to,
-        step.blocked, world.memory.used, len(world.replica.record.sent) // 2, len(world.left),
+        step.blocked, world.memory.used, world.memory.free, world.memory.evictable, world.memory.shared_tokens,
+        not step.decodes, [r.index for r in queue.swapped], len(world.replica.record.sent) // 2, len(world.left),
         admitted=[r.index for r in running if r.index not in before or r in back])
     if hasattr(world.memory, "_at"):
         tick.intervals = sorted((address, length) for address, length, _ in world.memory._at.values())

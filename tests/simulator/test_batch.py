@@ -56,6 +56,35 @@ class TestEither:
         members.leave(two)
         assert spans == [(0, 2, 4), (1, 2, 4)]
 
+    def test_a_pause_is_a_step_without_a_token(self, kind: Any) -> None:
+        spans: list[tuple[int, int, int]] = []
+        members, one, two = kind(4, lambda *span: spans.append(span)), member(0, 5), member(1, 7)
+        members.advance(1)
+        members.join(one, 3)            # first token in step 0
+        members.advance(1)
+        before = (members.turn, members.size, members.context, members.demand, members.steps_to_finish())
+        members.pause()                 # step 2
+        members.pause(2)
+        assert (members.turn, members.size, members.context, members.demand, members.steps_to_finish()) == before
+        assert (one.computed, one.generated, members.finish()) == (6, 2, [])
+        members.join(two, 9)            # first token in step 4, which is a pause
+        members.advance(2)
+        assert members.finish() == [one]
+        members.pause()
+        members.leave(two)
+        assert spans == [(0, 0, 6), (1, 4, 6)], "a span ends with its last token, not with the pause after it"
+        assert (two.computed, two.generated) == (9, 3)
+
+    def test_who_leaves_in_the_pause_in_which_it_joined_has_emitted_one_token(self, kind: Any) -> None:
+        spans: list[tuple[int, int, int]] = []
+        members, one = kind(4, lambda *span: spans.append(span)), member(0, 5)
+        members.advance(2)
+        members.pause()
+        members.join(one, 4)
+        members.pause(3)
+        members.leave(one)
+        assert spans == [(0, 2, 2)]
+
     def test_who_leaves_at_once_has_emitted_one_token(self, kind: Any) -> None:
         spans: list[tuple[int, int, int]] = []
         members, one = kind(4, lambda *span: spans.append(span)), member(0, 5)
@@ -91,7 +120,7 @@ class TestEither:
         assert (one.generated, one.computed) == (4, 7)
 
 
-ACTIONS = st.lists(st.tuples(st.sampled_from(["join", "join", "advance", "advance", "leave", "return"]),
+ACTIONS = st.lists(st.tuples(st.sampled_from(["join", "join", "advance", "advance", "pause", "leave", "return"]),
                              st.integers(0, 50)), max_size=60)
 
 
@@ -120,6 +149,8 @@ def test_the_aggregate_equals_the_list(size: int, actions: list[tuple[str, int]]
                 one.order = order
                 members.join(one, 2 + number % 5)
                 inside.append(one)
+            elif action == "pause":
+                members.pause(1 + number % 3)
             elif action == "advance" and members.size:
                 members.advance(1 + number % members.steps_to_finish())
                 done = members.finish()

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from worlds import STEP, Affine, World, differences, play, play_both
+from worlds import STEP, Affine, Prefix, World, differences, play, play_both
 
 from cost_models import Constant, CostModel, cost_model
 from simulator.memory import UNLIMITED, Memory, Paged
-from simulator.policies import Policy, StaticBatching, Vllm
+from simulator.policies import Policy, StaticBatching, Vllm, Vllm0
 from simulator.step import Queue, Step
 
 COSTS: list[CostModel] = [Constant(STEP), Constant(1), Affine(), Affine(1, 0, 0, 1), Affine(3, 0, 2, 50),
@@ -56,7 +56,24 @@ def vllms(draw: st.DrawFn) -> Vllm:
                 block_size=draw(st.sampled_from([1, 3, 4, 16])), enable_chunked_prefill=chunked,
                 long_prefill_token_threshold=draw(st.sampled_from([0, 0, 1, 3, 6])),
                 scheduler_reserve_full_isl=draw(st.booleans()), watermark=draw(st.sampled_from([0.0, 0.0, 0.1, 0.5])),
-                max_model_len=90)
+                enable_prefix_caching=draw(st.booleans()),
+                scheduling_policy=draw(st.sampled_from(["fcfs", "fcfs", "priority"])), max_model_len=90)
+
+
+@st.composite
+def prefixes(draw: st.DrawFn, world: list[tuple[int, int, int, int]]) -> list[Prefix]:
+    """Who begins like whom: nobody, or two families of prompts, one of which parts into branches at 5 tokens."""
+    kinds = draw(st.sampled_from(["-", "a", "ab", "-aabcd"]))
+    found: list[Prefix] = []
+    for _, prompt, *_ in world:
+        kind, reach = draw(st.sampled_from(kinds)), min(prompt, draw(st.sampled_from([4, 9, 24, 40])))
+        if kind == "-":
+            found.append(())
+        elif kind in "ab" or reach <= 5:
+            found.append(((kind if kind in "ab" else "a", reach),))
+        else:
+            found.append((("a", 5), (f"a, then {kind}", reach)))
+    return found
 
 
 @st.composite
@@ -77,9 +94,28 @@ def blocks_needed(world: list[tuple[int, int, int, int]], size: int) -> int:
 def test_vllm(data: st.DataObject, world: list[Any], policy: Vllm, cost: CostModel, limit: int | None) -> None:
     need = blocks_needed(world, policy.block_size)
     blocks = data.draw(st.sampled_from([need, need, need + 1, need + 2, 2 * need, 3 * need + 1, 10**6]), "blocks")
+    priorities = data.draw(st.lists(st.integers(0, 2), min_size=len(world), max_size=len(world)), "priorities")
     found = play_both(world, policy, capacity=(blocks + 1) * policy.block_size, cost=cost, max_concurrency=limit,
-                      max_model_len=90)
+                      max_model_len=90, prefixes=data.draw(prefixes(world), "prefixes"), priorities=priorities)
     event(f"preempted: {any(tick.preempted for tick in found.ticks)}")
+    event(f"shared: {any(tick.shared for tick in found.ticks)}")
+    event(f"found: {any(tick.computed[who] for tick in found.ticks for who in tick.admitted)}")
+
+
+@given(world=rows(), mode=st.sampled_from(["recompute", "swap"]), seqs=st.sampled_from([1, 2, 5, 64]),
+       size=st.sampled_from([1, 4, 16]), watermark=st.sampled_from([0.0, 0.1, 0.4]), spare=st.sampled_from([0, 1, 99]),
+       moved=st.sampled_from([0, 1, 7]), cost=st.sampled_from(COSTS), limit=LIMITS)
+@settings(max_examples=200)
+def test_vllm_0(world: list[Any], mode: str, seqs: int, size: int, watermark: float, spare: int, moved: int,
+                cost: CostModel, limit: int | None) -> None:
+    """Pauses, swaps that delay a step, and recomputation. `moved` is how many ns it takes to move a token's KV."""
+    policy = Vllm0(max_num_seqs=seqs, block_size=size, watermark=watermark, preemption_mode=mode,
+                   kv_bytes_per_token=max(1, moved), swap_bandwidth=1e9 if moved else 1e30)
+    need = blocks_needed(world, size)
+    blocks = next(blocks for blocks in range(need, 3 * need + 2) if blocks - int(watermark * blocks) >= need)
+    found = play_both(world, policy, capacity=(blocks + spare) * size, cost=cost, max_concurrency=limit)
+    event(f"swapped: {any(tick.swapped for tick in found.ticks)}")
+    event(f"decodes wait: {any(tick.paused and tick.decoding for tick in found.ticks)}")
 
 
 @dataclass

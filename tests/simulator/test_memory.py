@@ -79,9 +79,10 @@ class TestPaged:
         counted = []
         for kind in (LockstepSet, ListedSet):
             memory, members = Paged(held + room, size), kind(size, lambda *span: None)
-            memory.free = room
             for index, context in enumerate(contexts):
+                assert memory.grow(request(index, context), context)
                 members.join(request(index, context, context), 99)
+            assert memory.free == room
             taken = []
             if kind is ListedSet:
                 while len(taken) < steps and memory.take(members, []):

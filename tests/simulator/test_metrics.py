@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +15,7 @@ from simulator.distribution import PERCENTILE_METHOD, Distribution
 from simulator.gaps import coverage, gap_lists, spans_of, token_gaps, tokens_per_step
 from simulator.metrics import METRICS, MS, glossary, json_keys, latencies, meets, tpot
 from simulator.policies import StaticBatching, Vllm
-from simulator.recorder import Recorder
+from simulator.recorder import PLAN_COLUMNS, Recorder
 from simulator.throughput import (
     before_tail,
     most_requests_in_a_second,
@@ -42,9 +43,13 @@ def completions(*ends: float) -> Timeline:
     return line_of([0] * len(at), at, at, [1] * len(at))
 
 
-def record_of(ends, spans):
+def record_of(ends, spans, paused=()):
+    """A record of steps with these ends, one a plan; the decoding set pauses in the `paused` ones."""
     recorder = Recorder()
-    recorder.ends.extend(ends)
+    for step, (start, end) in enumerate(pairwise((0, *ends))):
+        row = dict.fromkeys(PLAN_COLUMNS, 0) | {"start": start, "steps": 1, "paused": int(step in paused)}
+        recorder.plans.extend(row.values())
+        recorder.ends.append(end)
     for span in spans:
         recorder.span(*span)
     return recorder.freeze()
@@ -148,6 +153,55 @@ def test_a_stall_is_one_large_gap():
     assert np.repeat(both.values, both.weights).tolist() == [10, 10, 10, 30]
 
 
+def test_no_gap_ends_in_a_pause():
+    # The first request waits in steps 1 and 2; the second has its first token in step 2, while the set pauses.
+    record = record_of([10, 25, 45, 70, 100], [(0, 0, 4), (1, 2, 4)], paused=(1, 2))
+    spans = spans_of(record, np.array([0, 1]))
+    assert record.tokens_of(spans).tolist() == [3, 3]
+    assert tokens_per_step(record, spans).tolist() == [1, 0, 1, 2, 2]
+    assert gap_lists(record, spans, np.array([0, 1])) == [[60, 30], [25, 30]]
+    both = token_gaps(record, spans)
+    assert np.repeat(both.values, both.weights).tolist() == [25, 30, 30, 60]
+
+
+def test_the_set_may_never_take_part():
+    record = record_of([10, 25, 45], [(0, 0, 0), (1, 2, 2), (0, 2, 2)], paused=(0, 1, 2))
+    spans = spans_of(record, np.array([0, 1]))
+    assert (token_gaps(record, spans).count, token_gaps(record, spans).mean()) == (1, 35)
+    assert tokens_per_step(record, spans).tolist() == [1, 0, 2]
+
+
+@st.composite
+def paused_records(draw):
+    """Steps of drawn lengths, some of them pauses, and spans of four requests with the steps of their tokens."""
+    lasts = draw(st.lists(st.integers(1, 9), min_size=1, max_size=14))
+    paused = draw(st.lists(st.booleans(), min_size=len(lasts), max_size=len(lasts)))
+    spans, tokens = [], [[] for _ in range(4)]
+    for request in range(4):
+        edges = sorted(draw(st.sets(st.integers(0, len(lasts) - 1), max_size=6)))
+        for first, end in zip(edges[::2], edges[1::2], strict=False):    # a span ends before the next begins
+            own = [first, *(step for step in range(first + 1, end + 1) if not paused[step])]
+            spans.append((request, own[0], own[-1]))
+            tokens[request] += own
+    record = record_of(np.cumsum(lasts).tolist(), spans, [step for step, is_paused in enumerate(paused) if is_paused])
+    return record, tokens
+
+
+@given(paused_records())
+def test_gaps_with_pauses_equal_the_expanded_ones(drawn):
+    record, tokens = drawn
+    requests = np.array([request for request in range(4) if tokens[request]], np.int64)
+    spans = spans_of(record, requests)
+    times = [record.ends[tokens[request]] for request in requests]
+    lists = [np.diff(each).tolist() for each in times]
+    assert gap_lists(record, spans, requests) == lists
+    found = token_gaps(record, spans)
+    assert np.repeat(found.values, found.weights).tolist() == sorted(gap for gaps in lists for gap in gaps)
+    emitted = np.bincount(np.array([*chain.from_iterable(tokens)], np.int64), minlength=len(record.ends))
+    assert tokens_per_step(record, spans).tolist() == emitted.tolist()
+    assert int(record.tokens_of(spans).sum()) == sum(map(len, tokens))
+
+
 # --- instants and latencies -----------------------------------------------------------------------------------------
 
 def test_one_request_alone():
@@ -193,6 +247,7 @@ def test_preemption_before_the_first_token_is_told_apart():
 
 def test_who_has_not_finished_is_not_in_the_timeline():
     recorder = Recorder()
+    recorder.plans.extend((0, 2, *[0] * (len(PLAN_COLUMNS) - 2)))
     recorder.ends.extend([10, 20])
     recorder.span(0, 0, 1)
     recorder.span(1, 0, 0)    # one token of three

@@ -28,11 +28,14 @@ def result_of(world: World) -> SimpleNamespace:
     return SimpleNamespace(record=world.record, setup=setup, memory=world.memory)
 
 
-def record_of(spans, stays, *, steps: int = 6, start: int = 0) -> Record:
-    """A record of steps of 10 ns in one plan from `start`."""
+def record_of(spans, stays, *, steps: int = 6, start: int = 0, paused=()) -> Record:
+    """A record of steps of 10 ns from `start`, each with a chunk; the decoding set pauses in the `paused` ones."""
     recorder = Recorder()
-    recorder.plans.extend((start, steps, *[0] * (len(PLAN_COLUMNS) - 2)))
-    recorder.ends.extend(range(start + 10, start + 10 * steps + 10, 10))
+    for step in range(steps):
+        row = dict.fromkeys(PLAN_COLUMNS, 0) | {"start": start + 10 * step, "steps": 1, "chunks": 1,
+                                                "paused": int(step in paused)}
+        recorder.plans.extend(row.values())
+        recorder.ends.append(start + 10 * step + 10)
     for span in spans:
         recorder.span(*span)
     for stay in stays:
@@ -47,8 +50,8 @@ def bars(result, until: float | None = None) -> list[tuple]:
             for slot, start, end, kind, request in frame.itertuples(index=False)]
 
 
-def bars_in(spans, stays) -> list[tuple]:
-    return bars(SimpleNamespace(record=record_of(spans, stays)))
+def bars_in(spans, stays, **options) -> list[tuple]:
+    return bars(SimpleNamespace(record=record_of(spans, stays, **options)))
 
 
 def test_static_holds_a_finished_request_until_its_batch_is_done():
@@ -100,6 +103,34 @@ def test_a_decode_that_misses_steps_is_stalled():
 def test_a_decode_left_out_and_then_preempted_is_stalled_to_the_end_of_its_stay():
     assert bars_in([(0, 0, 0), (0, 5, 5)], [(0, 0, 30), (0, 50, 60)]) == [
         (1, 0, 10, "prefill", 0), (1, 10, 30, "stalled", 0), (1, 50, 60, "recompute", 0)]
+
+
+def test_a_decode_is_stalled_while_the_set_pauses():
+    # A prompt ends in step 0. The set pauses in 0, 2, 3 and 5; a span's first token needs no turn of the set.
+    assert bars_in([(0, 0, 6), (1, 2, 6)], [(0, 0, 70), (1, 20, 70)], steps=7, paused=(0, 2, 3, 5)) == [
+        (1, 0, 10, "prefill", 0), (1, 10, 20, "decode", 0), (1, 20, 40, "stalled", 0), (1, 40, 50, "decode", 0),
+        (1, 50, 60, "stalled", 0), (1, 60, 70, "decode", 0),
+        (2, 20, 30, "prefill", 1), (2, 30, 40, "stalled", 1), (2, 40, 50, "decode", 1), (2, 50, 60, "stalled", 1),
+        (2, 60, 70, "decode", 1)]
+
+
+def test_who_is_preempted_in_a_pause_was_stalled_till_then():
+    assert bars_in([(0, 0, 1), (0, 5, 5)], [(0, 0, 40), (0, 50, 60)], paused=(0, 2, 3)) == [
+        (1, 0, 10, "prefill", 0), (1, 10, 20, "decode", 0), (1, 20, 40, "stalled", 0), (1, 50, 60, "recompute", 0)]
+
+
+def test_who_comes_back_with_its_kv_decodes_at_once():
+    """No chunk in step 3: the token comes from a decode, and nothing was computed again."""
+    record = record_of([(0, 0, 1), (0, 3, 4)], [(0, 0, 20), (0, 30, 50)])
+    record.plans.flags.writeable = True
+    record.plan("chunks")[3:] = 0
+    assert bars(SimpleNamespace(record=record)) == [
+        (1, 0, 10, "prefill", 0), (1, 10, 20, "decode", 0), (1, 30, 50, "decode", 0)]
+
+
+def test_tokens_are_not_counted_in_a_pause():
+    record = record_of([(0, 0, 5), (1, 2, 5)], [(0, 0, 60), (1, 20, 60)], paused=(0, 2, 3))
+    assert [tokens_until(record, at * 1e-9) for at in (9, 10, 20, 30, 40, 50, 60)] == [0, 1, 2, 3, 3, 5, 7]
 
 
 def test_a_window_cuts_the_bars_and_leaves_out_what_comes_later():
@@ -164,7 +195,8 @@ def test_bars_fill_the_stays_and_nothing_else(rows, chosen):
 
 @pytest.mark.parametrize(("policy", "knobs", "capacity"), [
     ("static", {"max_batch_size": 4}, 4000),
-    ("vllm", {"max_num_seqs": 8, "max_num_batched_tokens": 4096}, 4000)])
+    ("vllm", {"max_num_seqs": 8, "max_num_batched_tokens": 4096}, 4000),
+    ("vllm-0", {"max_num_seqs": 8}, 600), ("vllm-0", {"max_num_seqs": 8, "preemption_mode": "swap"}, 600)])
 def test_bars_of_each_kind_add_up_to_the_slot_ledger(policy, knobs, capacity):
     rows = [(0, 40 + row * 7 % 90, 1 + row * 31 % 60) for row in range(40)]
     result = simulate(trace_of(rows), policy, knobs=knobs, kv_capacity_tokens=capacity, cost_model=Constant(1000))
@@ -173,3 +205,5 @@ def test_bars_of_each_kind_add_up_to_the_slot_ledger(policy, knobs, capacity):
         taken[kind] += end - start
     assert taken == {kind: result.slot_ledger.parts[kind] for kind in KINDS}
     assert taken["held" if policy == "static" else "decode"] > 0
+    assert (taken["stalled"] > 0) is (policy == "vllm-0")
+    assert policy != "vllm-0" or result.summary()["preemptions"] > 0

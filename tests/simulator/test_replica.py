@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import pytest
 from worlds import play, play_both, trace_of
 
-from simulator.batch import ListedSet, LockstepSet
-from simulator.errors import PolicyError, StalledError
-from simulator.memory import Memory
+from cost_models import Constant
+from simulator.batch import DecodingSet, ListedSet, LockstepSet
+from simulator.errors import InputError, PolicyError, StalledError
+from simulator.memory import Memory, Paged
+from simulator.memory.base import Chunks
 from simulator.policies import Policy
 from simulator.request import Request
 from simulator.simulate import simulate
@@ -66,8 +68,8 @@ def test_a_repeated_step_stops_where_memory_ends() -> None:
 @pytest.mark.parametrize(("answer", "words"), [
     (lambda self, queue, memory, now: "run", "plan"),
     (lambda self, queue, memory, now: Step(), "computes nothing"),
-    (lambda self, queue, memory, now: Wait(now), "not after"),
-    (lambda self, queue, memory, now: Wait(now - 5), "not after"),
+    (lambda self, queue, memory, now: Wait(now), "not later"),
+    (lambda self, queue, memory, now: Wait(now - 5), "not later"),
 ])
 def test_an_answer_that_cannot_be_run_is_the_policys_fault(answer: Callable[..., object], words: str) -> None:
     world = play([(7, 4, 3)], answering(answer), capacity=160, fails=True)
@@ -75,6 +77,81 @@ def test_an_answer_that_cannot_be_run_is_the_policys_fault(answer: Callable[...,
     assert words in str(world.error)
     assert str(world.error).startswith("odd: ")
     assert "\n" not in str(world.error)
+
+
+def test_a_complaint_names_the_policy_the_instant_and_the_state() -> None:
+    def late(self: AllIn, queue: Queue, memory: Memory, now: int) -> object:
+        return AllIn.plan(self, queue, memory, now) if now < 20 else Step(decodes=False)
+
+    world = play([(0, 4, 9), (0, 20, 9), (15, 4, 9)], answering(late), capacity=160, fails=True)
+    assert str(world.error) == (
+        "odd: planned a step that computes nothing, at 20 ns (2 running, 1 waiting, 7 of 10 blocks free)")
+
+
+@pytest.mark.parametrize(("tokens", "words"), [
+    (0, "planned a chunk of 0 tokens for request 0, which lacks 4, at 0 ns"),
+    (5, "planned a chunk of 5 tokens for request 0, which lacks 4, at 0 ns")])
+def test_a_chunk_is_at_least_a_token_and_at_most_what_is_lacking(tokens: int, words: str) -> None:
+    def plan(self: AllIn, queue: Queue, memory: Memory, now: int) -> object:
+        return Step([(queue.admit(), tokens)])
+
+    world = play([(0, 4, 9)], answering(plan), capacity=160, fails=True)
+    assert str(world.error).startswith(f"odd: {words} (1 running, 0 waiting")
+
+
+def test_who_decodes_has_no_chunk_even_while_the_set_pauses() -> None:
+    def plan(self: AllIn, queue: Queue, memory: Memory, now: int) -> object:
+        return AllIn.plan(self, queue, memory, now) if not now else Step([(queue.youngest, 1)], decodes=False)
+
+    world = play([(0, 4, 9)], answering(plan), capacity=160, fails=True)
+    assert "which lacks 1 and decodes, at 10 ns" in str(world.error)
+
+
+def test_padding_to_less_than_a_prompt_is_refused() -> None:
+    def plan(self: AllIn, queue: Queue, memory: Memory, now: int) -> object:
+        step = AllIn.plan(self, queue, memory, now)
+        step.pad_to = 3
+        return step
+
+    world = play([(0, 4, 9)], answering(plan), capacity=160, fails=True)
+    assert "pads to 3 tokens, but request 0 computes 4, at 0 ns" in str(world.error)
+
+
+class Generous(Paged):
+    """Gives what it does not have."""
+
+    def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
+        self._free -= decoding.demand + sum(self._growth(*chunk) for chunk in chunks)
+        return True
+
+
+class Doubling(Paged):
+    """Takes back twice what it gave."""
+
+    def release(self, request: Request, *, ahead: int = 0, returns: bool = False) -> None:
+        for _ in range(2):
+            super().release(request, ahead=ahead, returns=returns)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize(("memory", "now", "free"), [(Generous(2, 4), 40, -1), (Doubling(9, 4), 50, 11)])
+def test_memory_that_is_not_there_is_noticed_in_the_step_that_takes_it(memory: Memory, now: int, free: int,
+                                                                       exact: bool) -> None:
+    """The first holds three blocks of two at its ninth token. The other has two blocks too many when 1 has left."""
+    memory = type(memory)(memory.capacity, 4)
+    rows = [(0, 5, 9)] if isinstance(memory, Generous) else [(0, 1, 9), (0, 9, 5)]
+    world = play(rows, AllIn(), memory=memory, exact=exact, fails=True)
+    assert isinstance(world.error, PolicyError)
+    assert str(world.error) == (
+        f"custom: holds more memory than there is, or gave back more than it took, at {now} ns (1 running, 0 waiting, "
+        f"{free} of {memory.capacity} blocks free)")
+
+
+def test_the_clock_stays_within_64_bits() -> None:
+    world = play([(0, 4, 9)], AllIn(), cost=Constant(1 << 60), fails=True)
+    assert isinstance(world.error, InputError)
+    assert str(world.error) == "the simulated time passes 146 years: check the cost model and the arrivals"
+    assert world.record.ends.tolist() == [at << 60 for at in range(1, 5)]
 
 
 @dataclass

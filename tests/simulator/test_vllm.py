@@ -72,7 +72,8 @@ def test_a_threshold_bounds_chunks_unless_the_request_is_alone() -> None:
 
 
 def test_the_youngest_is_preempted_and_computes_everything_again() -> None:
-    world = play_both([(0, 4, 6), (0, 4, 6)], vllm(), memory=None, capacity=4 * (4 + 1))
+    """Without prefix caching: it finds none of its own blocks again."""
+    world = play_both([(0, 4, 6), (0, 4, 6)], vllm(enable_prefix_caching=False), capacity=4 * (4 + 1))
     assert world.log == [
         "0: 0+4 1+4 | emit 0 1",        # a block each
         "10: 0+1 1+1 | emit 0 1",       # two blocks each: all four

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from worlds import play_both
 
 import simulator as sim
 from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.policies import Vllm0
-from worlds import play_both
 
 
 def v0(**knobs):
@@ -79,7 +79,9 @@ def test_wrong_knobs(knobs: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("mode", ["recompute", "swap"])
-def test_tight_memory_fast_and_exact_agree_and_all_is_served(mode: str) -> None:
+def test_tight_memory_fast_and_exact_agree_and_all_is_served(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+
     def answer(exact: bool) -> str:
         return sim.simulate("azure-conv-2023", "vllm-0", knobs={"preemption_mode": mode}, num_prompts=400,
                             load="saturated", kv_capacity_tokens=40_000, max_model_len=16_384,
