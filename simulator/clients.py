@@ -55,6 +55,10 @@ class Client:
                 self._held_back.succeed()
                 self._held_back = None
 
+    def refused(self, request: Request) -> None:
+        """Hear that the server did not take a request: it is lost, and the next one may be sent."""
+        self._outstanding -= 1
+
     def _run(self) -> Generator[Event, Any, None]:
         env = self._env
         while self._next is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.gate import VERDICTS
+from simulator.gate import REFUSED, VERDICTS
 from simulator.metrics import tpot
 from simulator.recorder import OBSTACLES, Record
 from simulator.setup import Setup
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 REQUEST_COLUMNS: dict[str, str] = {
-    "status": "finished, rejected or unfinished",
-    "reason": "why it was rejected",
+    "status": "finished, rejected before it was sent, failed because it was refused, or unfinished",
+    "reason": "why it was rejected or refused",
     "tenant": "as the trace names it",
     "arrival": "its time in the trace, with the load applied",
-    "sent": "the client sent it; later than its arrival if the client's concurrency held it back",
+    "sent": "the client sent it, to be refused or not; later than its arrival if the client's concurrency held it back",
     "admitted": "it took a slot for the first time",
     "first_token": "the step ended that emitted its first token",
     "last_token": "the step ended that emitted its last token",
@@ -68,12 +68,15 @@ def requests_frame(setup: Setup, record: Record, line: Timeline) -> pd.DataFrame
     rows = len(setup.output)
     status = np.where(setup.verdict == 0, "unfinished", "rejected").astype(object)
     status[line.request] = "finished"
+    reason, refused = _words(VERDICTS, setup.verdict), record.refused[:, 0]
+    status[refused], reason[refused] = "failed", REFUSED
     sent = np.full(rows, np.nan)
-    sent[record.sent[:, 0]] = record.sent[:, 1] / 1e9
+    for index, at in (record.sent.T, record.refused.T):
+        sent[index] = at / 1e9
     trace, parts, at = setup.trace, line.ttft_parts, line.request
     several = line.output > 1 if line.streams else np.zeros(len(line), bool)
     columns: dict[str, Any] = {
-        "status": status, "reason": _words(VERDICTS, setup.verdict), "tenant": trace.tenant or [None] * rows,
+        "status": status, "reason": reason, "tenant": trace.tenant or [None] * rows,
         "arrival": trace.arrival / 1e9, "sent": sent,
         "admitted": _spread(rows, at, line.admitted), "first_token": _spread(rows, at, line.first_token),
         "last_token": _spread(rows, at, line.last_token), "delivered": _spread(rows, at, line.last_delivered),

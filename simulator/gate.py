@@ -16,9 +16,11 @@ from simulator.policies.base import Policy
 Ints = NDArray[np.int64]
 
 VERDICTS = ("accepted", "longer than max_model_len", "prompt fills the engine's max_model_len",
-            "never fits the KV pool", "prompt longer than the engine computes in a step")
+            "never fits the KV pool", "prompt longer than the engine takes")
 """What the gate says of a request, by its code."""
-TOO_LONG, FILLS_ENGINE, NEVER_FITS, NO_STEP = 1, 2, 3, 4
+TOO_LONG, FILLS_ENGINE, NEVER_FITS, LONG_PROMPT = 1, 2, 3, 4
+REFUSED = "refused: the engine had as many requests as its front end takes (429)"
+"""What a request is told that comes at the wrong moment, though it could be served."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +64,7 @@ def rows_for_engine(rows: Rows, policy: Policy, deployment: Deployment) -> Rows:
     room = policy.room(rows.prompt, deployment)
     if room is not None:
         rows = _within(rows, room)
-    rows = rows.reject(NO_STEP, rows.prompt > policy.longest_prompt)
+    rows = rows.reject(LONG_PROMPT, rows.prompt > policy.longest_prompt)
     memory = policy.memory(deployment, rows.output)
     blocks = memory.footprint(rows.prompt, rows.output, rows.max_tokens)
     return replace(rows.reject(NEVER_FITS, blocks > memory.longest_run()), footprint=blocks * memory.block_size)

@@ -50,6 +50,7 @@ class Recorder:
         self.spans = array("q")     # request, first step, last step of a run of consecutive tokens
         self.stays = array("q")     # request, when it took its slot, when it gave it up
         self.sent = array("q")      # request, when the client sent it
+        self.refused = array("q")   # request, when it was refused
         self.out_of_range = 0       # steps outside the cost model's measured range
 
     def span(self, index: int, first: int, last: int) -> None:
@@ -63,7 +64,8 @@ class Recorder:
     def freeze(self) -> Record:
         """The columns as read-only arrays."""
         return Record(_table(self.plans, len(PLAN_COLUMNS)), _frozen(self.ends), _frozen(self.used),
-                      _table(self.spans, 3), _table(self.stays, 3), _table(self.sent, 2), self.out_of_range)
+                      _table(self.spans, 3), _table(self.stays, 3), _table(self.sent, 2), _table(self.refused, 2),
+                      self.out_of_range)
 
 
 def _frozen(column: array[int]) -> Ints:
@@ -88,6 +90,7 @@ class Record:
             in the first step and in each step after it up to the last, but for those in which the set paused.
         stays: Request, start and end (ns) of each stay in a slot, in the order of their ends.
         sent: Request and when the client sent it (ns), in that order.
+        refused: The same of requests that the engine refused at the door; they are not among those sent.
         out_of_range: Steps outside the cost model's measured range.
     """
 
@@ -97,6 +100,7 @@ class Record:
     spans: Ints
     stays: Ints
     sent: Ints
+    refused: Ints
     out_of_range: int
 
     def plan(self, column: str) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.gate import REFUSED
 from simulator.result import Result
 
 
@@ -17,6 +18,8 @@ def remarks(result: Result) -> list[str]:
         (summary["out_of_range_steps"], "steps outside the measured range of the cost model"),
     ]
     lines = [f"{count:,} {what}" for count, what in told if count]
+    if summary["failed"]:
+        lines.insert(0, f"failed: {REFUSED}: {summary['failed']:,}")
     if summary["rejected"]:
         largest = summary["largest_rejected_tokens"]
         lines.insert(0, f"rejected: {summary['rejected_reasons']}; the largest has {largest:,} tokens")

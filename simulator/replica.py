@@ -58,18 +58,21 @@ class Replica:
         outputs: True output tokens by request index. Nobody but the replica reads them.
         exact: Ask the policy at every step and keep the decoding set as a plain list.
         on_finish: Called with each request that leaves.
+        on_refuse: Called with each request that is refused because the engine has its hands full.
         watch: See Watcher.
     """
 
     def __init__(self, env: Environment, policy: Policy, memory: Memory, cost: CostModel, outputs: Sequence[int], *,
                  exact: bool = False, on_finish: Callable[[Request], None] | None = None,
+                 on_refuse: Callable[[Request], None] | None = None,
                  watch: Watcher | None = None) -> None:
         self.env, self.policy, self.memory, self.cost = env, policy, memory, cost
         self.record = Recorder()
         self.decoding = (ListedSet if exact else LockstepSet)(memory.block_size, self.record.span)
         self.queue = Queue(self.decoding, policy.urgency())
         self.finished = 0
-        self._outputs, self._on_finish, self._watch = outputs, on_finish, watch
+        self._outputs, self._on_finish, self._on_refuse, self._watch = outputs, on_finish, on_refuse, watch
+        self._most = policy.max_outstanding
         self._fast = policy.is_steady() and not exact
         self._urgent = policy.urgency() is not None
         self._ranged = cost.in_range(StepShape(1, 1)) is not None
@@ -83,7 +86,12 @@ class Replica:
         return self.env.now    # type: ignore[return-value]
 
     def submit(self, request: Request) -> None:
-        """Take a request into the queue."""
+        """Take a request into the queue, or refuse it if the engine has as many as its front end takes."""
+        if len(self.queue) >= self._most:
+            self.record.refused.extend((request.index, self.now))
+            if self._on_refuse:
+                self._on_refuse(request)
+            return
         self.record.sent.extend((request.index, request.arrival))
         self.queue.wait(request)
         self._ring()

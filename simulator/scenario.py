@@ -24,7 +24,8 @@ class Scenario:
         trace: A Trace, the name of a bundled one, or a file.
         policy: A policy object or the name of a bundled one.
         knobs: Knobs of a policy given by name, such as {"max_num_seqs": 32}.
-        load: "saturated": every request is queued at time 0; "trace": at the trace's own times.
+        load: "saturated": every request is queued at time 0, or, where the engine's front end takes only so many, as
+            soon as it takes one more; "trace": at the trace's own times, and whom the front end refuses has failed.
         num_prompts: Use only the first so many rows.
         rate_scale: Speed the trace's own times up by this factor.
         request_rate: Replace the times by a process of so many requests a second; inf: all at 0.

@@ -42,11 +42,12 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
     """Answer a scenario. Raises InputError for what cannot be run, StalledError if requests are left over."""
     setup = prepare(scenario)
     env = Environment(initial_time=0)
-    client = Client(env, requests_of(setup), scenario.max_concurrency or UNLIMITED)
+    client = Client(env, requests_of(setup), _most_outstanding(setup))
     accepted = int((setup.verdict == 0).sum())
+    counting = _counter(accepted, progress)
     memory = setup.policy.memory(setup.deployment, setup.output)
     replica = replica_for(env, setup.policy, memory, setup.cost, setup.output.tolist(), exact=scenario.exact,
-                          on_finish=_counting(client, accepted, progress), watch=watch)
+                          on_finish=counting(client.finished), on_refuse=counting(client.refused), watch=watch)
     client.send_to(replica)
     env.run()
     _check(replica, accepted)
@@ -64,26 +65,36 @@ def requests_of(setup: Setup) -> Iterator[Request]:
             yield Request(index, arrival, prompt, max_tokens, prefix=prefix, priority=priority)
 
 
-def _counting(client: Client, accepted: int, progress: Progress | None) -> Callable[[Request], None]:
-    """The client's ear, with progress told on the way."""
-    if progress is None:
-        return client.finished
+def _most_outstanding(setup: Setup) -> int:
+    """Most requests that the client has outstanding. One that saturates keeps to what the engine's door lets in."""
+    limit = setup.scenario.max_concurrency or UNLIMITED
+    return min(limit, setup.policy.max_outstanding) if setup.scenario.load == "saturated" else limit
+
+
+Ear = Callable[[Request], None]
+
+
+def _counter(accepted: int, progress: Progress | None) -> Callable[[Ear], Ear]:
+    """Makes the client's ears tell progress on the way; whoever is refused is answered, too."""
     answered = 0
 
-    def finished(request: Request) -> None:
-        nonlocal answered
-        answered += 1
-        if answered % PROGRESS_EVERY == 0 or answered == accepted:
-            progress(answered, accepted)
-        client.finished(request)
+    def counting(ear: Ear) -> Ear:
+        def heard(request: Request) -> None:
+            nonlocal answered
+            answered += 1
+            if progress is not None and (answered % PROGRESS_EVERY == 0 or answered == accepted):
+                progress(answered, accepted)
+            ear(request)
 
-    return finished
+        return ear if progress is None else heard
+
+    return counting
 
 
 def _check(replica: Replica, accepted: int) -> None:
-    """Every accepted request was answered, and all memory is back."""
+    """Every accepted request was answered or refused, and all memory is back."""
     queue, memory, name = replica.queue, replica.memory, replica.policy.name
-    if replica.finished != accepted or len(queue):
+    if replica.finished + len(replica.record.refused) // 2 != accepted or len(queue):
         waits = f"; the head of the queue has {queue.waiting[0]}" if queue.waiting else ""
         raise StalledError(f"{name}: stalled at {replica.env.now / 1e9:.6f} s with {len(queue.waiting)} waiting and "
                            f"{len(queue.running)} running, {replica.finished} of {accepted} answered, "

@@ -13,7 +13,7 @@ from cost_models import StepShape
 from simulator.distribution import PERCENTILE_METHOD
 from simulator.errors import InputError, choose
 from simulator.gaps import gap_lists, spans_of
-from simulator.gate import VERDICTS
+from simulator.gate import REFUSED, VERDICTS
 from simulator.memory.base import UNLIMITED
 from simulator.metrics import METRICS, MS, json_keys, meets
 from simulator.throughput import (
@@ -100,7 +100,8 @@ def _requests(result: Result) -> dict[str, Any]:
     counts = np.bincount(setup.verdict, minlength=len(VERDICTS)).tolist()
     tokens = np.where(rejected, setup.trace.prompt + setup.declared.output, 0)
     largest = int(tokens.argmax()) if rejected.any() else None
-    return {"completed": len(result.timeline), "failed": 0, "rejected": int(rejected.sum()),
+    return {"completed": len(result.timeline), "failed": len(result.record.refused),
+            "rejected": int(rejected.sum()),
             "rejected_reasons": _joined({VERDICTS[code]: count for code, count in enumerate(counts) if code and count},
                                         ": "),
             "largest_rejected_request": largest,
@@ -157,9 +158,11 @@ def details(result: Result) -> dict[str, list[Any]]:
     lists: list[list[int]] = [[] for _ in line.request]
     if line.streams:
         lists = gap_lists(record, spans_of(record, line.request), line.request)
-    sent = dict(record.sent.tolist())
+    refused = dict(record.refused.tolist())
+    sent = dict(record.sent.tolist()) | refused
     starts = [sent.get(row) for row in range(rows)]
-    errors = ["" if verdict == 0 else VERDICTS[verdict] for verdict in setup.verdict.tolist()]
+    errors = [VERDICTS[verdict] if verdict else REFUSED if row in refused else ""
+              for row, verdict in enumerate(setup.verdict.tolist())]
     times = {"ttfts": line.ttft, "latencies": line.e2el, "queue_times": line.queue_time}
     return {"input_lens": setup.prompt.tolist(), "output_lens": _at(rows, line.request, line.output.tolist()),
             **{name: _at(rows, line.request, (ns / 1e9).tolist()) for name, ns in times.items()},

@@ -15,10 +15,12 @@ from simulator.conformance.engine import Engine
 from simulator.conformance.recording import Recording, find
 from simulator.conformance.sglang import sglang_case
 from simulator.conformance.tensorrt_llm import tensorrt_llm_case
+from simulator.conformance.tgi import tgi_case
 from simulator.conformance.vllm import vllm_case
 from simulator.errors import InputError
 
-ENGINES: Mapping[str, Engine] = {"sglang": sglang_case, "tensorrt_llm": tensorrt_llm_case, "vllm": vllm_case}
+ENGINES: Mapping[str, Engine] = {"sglang": sglang_case, "tensorrt_llm": tensorrt_llm_case, "tgi": tgi_case,
+                                 "vllm": vllm_case}
 """Engines whose recordings can be read, and what makes a case of one."""
 
 

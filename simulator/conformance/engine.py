@@ -40,6 +40,7 @@ class Decision:
         sampled: Who emitted a token, in the order of the batch.
         finished: Who left, in that order.
         used_planned: Blocks held right after the decision.
+        shared: Tokens of KV that requests held together then, counted once for each holder beyond the first.
         used, free: Blocks held after the step, and the others.
         evictable: Blocks, held by nobody right after the decision, that still hold reusable KV.
         decoding: Who was in the decoding set, in running order, whether it took part or not.
@@ -55,6 +56,7 @@ class Decision:
     sampled: list[str]
     finished: list[str]
     used_planned: int
+    shared: int
     used: int
     free: int
     running: list[str]

@@ -152,7 +152,7 @@ class Narrator:
     def _note(self, queue: Queue, memory: Memory) -> None:
         """Keep what is true right after the decision, and may not be after the step."""
         self._decoding = [request.name for request in queue.running.values() if request.decoding]
-        self._evictable = memory.evictable
+        self._evictable, self._shared = memory.evictable, memory.shared_tokens
 
     def _kind(self, request: Request) -> Literal["new", "resumed", "running"]:
         assert request.order is not None
@@ -168,7 +168,7 @@ class Narrator:
              left: Sequence[str] = (), ahead: int = 0) -> None:
         memory, waiting = self.replica.memory, self.replica.queue.waiting
         self._tell(Decision(self._told, start, self._arrivals(start), rows, self._preempted, self._sampled, list(left),
-                            used_planned, used, memory.capacity - used, running,
+                            used_planned, self._shared, used, memory.capacity - used, running,
                             _names(request for request in waiting if request.arrival <= start),
                             self._evictable, self._decoding, ahead))
         self._preempted = []

@@ -10,6 +10,7 @@ from simulator.policies.orca import Orca
 from simulator.policies.sglang import Sglang
 from simulator.policies.static import StaticBatching
 from simulator.policies.tensorrt_llm import TensorRtLlm
+from simulator.policies.tgi import Tgi
 from simulator.policies.vllm import Vllm
 from simulator.policies.vllm_0 import Vllm0
 
@@ -18,6 +19,7 @@ POLICIES: dict[str, type[Policy]] = {
     "ft": FasterTransformer,
     "dynamic": DynamicBatching,
     "orca": Orca,
+    "tgi": Tgi,
     "tensorrt_llm": TensorRtLlm,
     "sglang": Sglang,
     "vllm": Vllm,
@@ -26,4 +28,4 @@ POLICIES: dict[str, type[Policy]] = {
 """All bundled policies by name."""
 
 __all__ = ["POLICIES", "DynamicBatching", "FasterTransformer", "Orca", "Policy", "Sglang", "StaticBatching",
-           "TensorRtLlm", "Vllm", "Vllm0", "load_policy"]
+           "TensorRtLlm", "Tgi", "Vllm", "Vllm0", "load_policy"]

@@ -92,6 +92,11 @@ class Policy:
         """Batches that may be under way at once, each in a pipeline stage of its own."""
         return 1
 
+    @property
+    def max_outstanding(self) -> int:
+        """Most requests that its front end takes, waiting and running; it refuses more at once. UNLIMITED: all."""
+        return UNLIMITED
+
     @classmethod
     def is_steady(cls) -> bool:
         """Whether the class that writes the rule says that it is steady: a new rule inherits no promise."""

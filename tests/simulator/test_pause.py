@@ -171,7 +171,7 @@ class Spins(Alone):
         return [] if queue.decoding.size else list(queue.held.values())
 
 
-@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("times", [1, 5])
 def test_a_paused_step_may_repeat_and_nobody_moves(times: int) -> None:
     world = play_both([(0, 4, 2), (0, 4, 4)], Spins(times=times), capacity=400)
     repeated = "" if times == 1 else f" x{times}"

@@ -219,7 +219,7 @@ def test_a_wrong_knob_is_refused_in_one_line(knobs: dict[str, Any], message: str
 def test_the_gate_refuses_prompts_that_no_step_can_hold() -> None:
     rows = [(0, 100, 5, 5), (0, 101, 5, 5)]
     options: dict[str, Any] = {"cost_model": Constant(STEP), "max_tokens": "exact"}
-    for chunked, verdicts in ((False, ["accepted", "prompt longer than the engine computes in a step"]),
+    for chunked, verdicts in ((False, ["accepted", "prompt longer than the engine takes"]),
                               (True, ["accepted", "accepted"])):
         result = simulate(trace_of(rows), TensorRtLlm(max_num_tokens=100, enable_chunked_prefill=chunked), **options)
         assert [VERDICTS[code] for code in result.setup.verdict] == verdicts
