@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from math import inf
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -42,12 +43,10 @@ def own_policy() -> type[Policy]:
     """The policy that the README shows, from a file, as a user would have it."""
     readme = (ROOT / "README.md").read_text()
     code = next(block for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "ShortestFirst" in block)
-    path = Path(os.environ.get("PYTEST_TMP", "/tmp")) / f"batchsim_readme_policy_{os.getpid()}.py"
-    path.write_text(code)
-    try:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "my_policy.py"
+        path.write_text(code)
         return load_policy(f"{path}:ShortestFirst")
-    finally:
-        path.unlink()
 
 
 KINDS: dict[str, type[Policy]] = {**POLICIES, "README": own_policy()}
