@@ -191,8 +191,9 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
     prefixes, priorities = prefixes or [()] * len(rows), priorities or [0] * len(rows)
     requests = (Request(index, row[0], row[1], row[3], prefix=prefixes[index], priority=priorities[index])
                 for index, row in enumerate(rows))
-    client = Client(env, requests, max_concurrency or UNLIMITED)
-    world = World(rows, policy, memory, exact, cost, max_concurrency or UNLIMITED, None, client,    # type: ignore[arg-type]
+    limit = max_concurrency or policy.max_outstanding    # a front door that refuses is kept below
+    client = Client(env, requests, limit)
+    world = World(rows, policy, memory, exact, cost, limit, None, client,    # type: ignore[arg-type]
                   prefixes, priorities)
     replica = attach(world, env, keep)
     client.send_to(replica)
