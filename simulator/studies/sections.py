@@ -49,8 +49,15 @@ def measured(title: str, results: Mapping[str, Result], names: tuple[str, ...]) 
     rows = [(_label(name), *(_cell(name, summary) for summary in summaries)) for name in names
             if any(_values(name, summary) != [None] for summary in summaries)]
     rows.append(("slots", *(f"{summary['slots']:,}" for summary in summaries)))
-    slots = "; ".join(f"{label}: {result.slots.meaning}" for label, result in results.items())
-    return Table(title, ("", *results), tuple(rows), f"Slots of {slots}.")
+    notes = ["Slots of " + "; ".join(f"{label}: {result.slots.meaning}" for label, result in results.items()) + "."]
+    notes += [f"{label} refuses more than {result.policy.max_outstanding:,} requests at once, so its clients hold "
+              "theirs back, and its latencies begin later." for label, result in results.items() if _holds_back(result)]
+    return Table(title, ("", *results), tuple(rows), " ".join(notes))
+
+
+def _holds_back(result: Result) -> bool:
+    """Whether a saturated client keeps requests to itself because the engine's front end would refuse them."""
+    return result.scenario.load == "saturated" and result.policy.max_outstanding < UNLIMITED
 
 
 def _label(name: str) -> str:
