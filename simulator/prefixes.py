@@ -16,9 +16,12 @@ Prefix = tuple[tuple[int, int], ...]
 
 
 def prefixes(trace: Trace) -> list[Prefix]:
-    """The shared prefix of each request; ids that occur once are left out, since nobody can find them again."""
+    """The shared prefix of each request, or an empty list where the trace has no ids.
+
+    Ids that occur once are left out, since nobody can find them again.
+    """
     if trace.hash_ids is None:
-        return [()] * len(trace)
+        return []
     seen = Counter(chain.from_iterable(trace.hash_ids))
     block = trace.hash_block or 1
     shared: list[Prefix] = []

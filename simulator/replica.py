@@ -24,6 +24,8 @@ from simulator.step import Queue, Step, Wait
 
 LATEST = 1 << 62
 """The clock counts nanoseconds in 64 bits."""
+MOST_WAITS = 10_000
+"""In a row, where nobody runs and nobody else will come."""
 SMALLEST = StepShape(1, 0)
 """What a step is priced as that computes nothing."""
 
@@ -77,6 +79,7 @@ class Replica:
         self._urgent = policy.urgency() is not None
         self._ranged = cost.in_range(StepShape(1, 1)) is not None
         self._barren = False    # whether the latest step computed nothing
+        self._waits = 0         # since the latest step
         self._doorbell: Event | None = None
         env.process(self._run())
 
@@ -112,9 +115,12 @@ class Replica:
         while True:
             step = (plan if len(queue) else idle)(queue, memory, self.now)
             if isinstance(step, Step):
-                ends = self._begin(step)
-                yield Last(self.env, ends[-1] - self.now)
-                self._commit(step, len(ends))
+                try:
+                    ends = self._begin(step)
+                    yield Last(self.env, ends[-1] - self.now)
+                    self._commit(step, len(ends))
+                except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+                    self._blame(error)
             else:
                 yield from self._sleep(step)
 
@@ -125,7 +131,12 @@ class Replica:
             yield bell
         elif not isinstance(decision, Wait):
             self._complain(f"plan must return a Step, a Wait or None, not {decision!r}")
+        elif not isinstance(decision.until, int):
+            self._complain(f"waits until {decision.until!r}, which is no whole number of nanoseconds")
+        elif self.queue.closed and not self.queue.running and self._waits > MOST_WAITS:
+            self._complain("waits again and again, although no request will follow")
         elif decision.until > self.now:
+            self._waits += 1
             yield bell | self.env.timeout(decision.until - self.now)
             self._doorbell = None
         else:
@@ -135,6 +146,7 @@ class Replica:
     def _begin(self, step: Step) -> list[int]:
         """Note what the step is, how often it repeats, and when each repetition ends."""
         now, record = self.now, self.record
+        self._waits = 0
         self._take_note(step)
         useful = useful_rows(step, self.queue)
         shape = shape_of(step, useful)
@@ -163,7 +175,10 @@ class Replica:
 
     def _timed(self, durations: list[int]) -> tuple[int, list[int]]:
         """When steps that last so long start and end: at once, and one after the other."""
-        return self.now, list(accumulate(durations, initial=self.now))[1:]
+        now = self.now
+        if len(durations) == 1:
+            return now, [now + durations[0]]
+        return now, list(accumulate(durations, initial=now))[1:]
 
     def _take_note(self, step: Step) -> None:
         """Close the stays of those preempted, open those of the admitted, and look at what each is to compute."""
@@ -280,6 +295,12 @@ class Replica:
         self.finished += 1
         if self._on_finish:
             self._on_finish(request)
+
+    def _blame(self, error: Exception) -> NoReturn:
+        """What goes wrong with the step of a policy of somebody's own is that policy's fault."""
+        if isinstance(error, InputError) or type(self.policy).__module__.startswith("simulator."):
+            raise error
+        self._complain(f"gave a step that cannot be run ({type(error).__name__}: {error})")
 
     def _complain(self, what: str) -> NoReturn:
         queue = self.queue

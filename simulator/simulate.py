@@ -5,9 +5,13 @@ It wires the parts together, runs the clock and checks that nobody got lost.
 
 from __future__ import annotations
 
+import gc
+from array import array
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from simpy import Environment
 
 from simulator.clients import Client
@@ -26,6 +30,7 @@ from traces import Trace
 Progress = Callable[[int, int], None]
 """Called now and then with (requests answered, requests accepted)."""
 PROGRESS_EVERY = 256
+AT_ONCE = 1 << 16    # rows of a trace that become Python numbers together
 
 
 def simulate(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vllm", **options: Any) -> Result:
@@ -46,10 +51,12 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
     accepted = int((setup.verdict == 0).sum())
     counting = _counter(accepted, progress)
     memory = setup.policy.memory(setup.deployment, setup.output)
-    replica = replica_for(env, setup.policy, memory, setup.cost, setup.output.tolist(), exact=scenario.exact,
+    outputs = array("q", setup.output.astype(np.int64).tobytes())
+    replica = replica_for(env, setup.policy, memory, setup.cost, outputs, exact=scenario.exact,
                           on_finish=counting(client.finished), on_refuse=counting(client.refused), watch=watch)
     client.send_to(replica)
-    env.run()
+    with _without_collector():
+        env.run()
     _check(replica, accepted)
     return Result(setup, replica.record.freeze())
 
@@ -57,12 +64,27 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
 def requests_of(setup: Setup) -> Iterator[Request]:
     """The accepted requests in the order of arrival, made as they are needed."""
     trace = setup.trace
-    priorities = [0] * len(trace) if trace.priority is None else trace.priority.tolist()
-    columns = zip(setup.verdict.tolist(), trace.arrival.tolist(), setup.prompt.tolist(), setup.max_tokens.tolist(),
-                  prefixes(trace), priorities, strict=True)
-    for index, (verdict, arrival, prompt, max_tokens, prefix, priority) in enumerate(columns):
-        if verdict == 0:
-            yield Request(index, arrival, prompt, max_tokens, prefix=prefix, priority=priority)
+    shared = prefixes(trace)
+    priority = np.zeros(len(trace), np.int64) if trace.priority is None else trace.priority
+    columns = (setup.verdict, trace.arrival, setup.prompt, setup.max_tokens, priority)
+    for start in range(0, len(trace), AT_ONCE):
+        rows = zip(*(column[start:start + AT_ONCE].tolist() for column in columns), strict=True)
+        for index, (verdict, arrival, prompt, max_tokens, urgency) in enumerate(rows, start):
+            if verdict == 0:
+                yield Request(index, arrival, prompt, max_tokens, prefix=shared[index] if shared else (),
+                              priority=urgency)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Let Python's cyclic collector rest: the run makes no cycles, and the collector walks all requests in vain."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _most_outstanding(setup: Setup) -> int:

@@ -13,7 +13,7 @@ from simulator.batch import DecodingSet, ListedSet, LockstepSet
 from simulator.errors import InputError, PolicyError, StalledError
 from simulator.memory import Memory, Paged
 from simulator.memory.base import Chunks
-from simulator.policies import Policy
+from simulator.policies import Policy, Vllm
 from simulator.request import Request
 from simulator.simulate import simulate
 from simulator.step import Queue, Step, Wait
@@ -246,3 +246,41 @@ class TestTrim:
         queue.trim(Step(), 1)
         assert queue.decoding.size == 0, "the decode must lose its token, though a held one is younger"
         assert [request.index for request in queue.catching_up.values()] == [0]
+
+
+class Odd(Vllm):
+    """Breaks its word in the way that a test gives."""
+
+    def __init__(self, spoil) -> None:
+        super().__init__(max_num_seqs=4, max_num_batched_tokens=64)
+        self.spoil = spoil
+
+    def resolve(self, deployment):
+        return self
+
+    def plan(self, queue, memory, now):
+        return self.spoil(super().plan(queue, memory, now))
+
+
+def changed(**fields):
+    def spoil(step):
+        for name, value in fields.items():
+            setattr(step, name, value)
+        return step
+    return spoil
+
+
+@pytest.mark.parametrize("fields", [{"chunks": None}, {"chunks": [3]}, {"blocked": "weather"}, {"spent": "two"}])
+def test_a_step_that_cannot_be_run_is_told_with_the_policys_name(fields: dict[str, object]) -> None:
+    world = play([(0, 4, 3)], Odd(changed(**fields)), fails=True)
+    assert isinstance(world.error, PolicyError)
+    assert "vllm: gave a step that cannot be run (" in str(world.error)
+
+
+def test_who_waits_for_ever_is_stopped() -> None:
+    class Dreamer(Vllm):
+        def plan(self, queue, memory, now):
+            return Wait(now + 10**9)
+
+    world = play([(0, 4, 3)], Dreamer(max_num_seqs=4, max_num_batched_tokens=64), fails=True)
+    assert "waits again and again, although no request will follow" in str(world.error)
