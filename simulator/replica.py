@@ -8,13 +8,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
 from itertools import accumulate
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from simpy import Environment, Event
 
 from cost_models import CostModel, StepShape
 from simulator.batch import ListedSet, LockstepSet
-from simulator.errors import InputError, PolicyError
+from simulator.contract import Contract
 from simulator.measure import row_of, shape_of, useful_rows
 from simulator.memory.base import UNLIMITED, Memory
 from simulator.policies.base import Policy
@@ -22,8 +22,6 @@ from simulator.recorder import Recorder
 from simulator.request import Request
 from simulator.step import Queue, Step, Wait
 
-LATEST = 1 << 62
-"""The clock counts nanoseconds in 64 bits."""
 MOST_WAITS = 10_000
 """In a row, where nobody runs and nobody else will come."""
 SMALLEST = StepShape(1, 0)
@@ -72,6 +70,7 @@ class Replica:
         self.record = Recorder()
         self.decoding = (ListedSet if exact else LockstepSet)(memory.block_size, self.record.span)
         self.queue = Queue(self.decoding, policy.urgency())
+        self._contract = Contract(policy, self.queue, memory)
         self.finished = 0
         self._outputs, self._on_finish, self._on_refuse, self._watch = outputs, on_finish, on_refuse, watch
         self._most = policy.max_outstanding
@@ -120,7 +119,7 @@ class Replica:
                     yield Last(self.env, ends[-1] - self.now)
                     self._commit(step, len(ends))
                 except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-                    self._blame(error)
+                    self._contract.blame(error, self.now)
             else:
                 yield from self._sleep(step)
 
@@ -130,17 +129,17 @@ class Replica:
         if decision is None:
             yield bell
         elif not isinstance(decision, Wait):
-            self._complain(f"plan must return a Step, a Wait or None, not {decision!r}")
+            self._contract.complain(f"plan must return a Step, a Wait or None, not {decision!r}", self.now)
         elif not isinstance(decision.until, int):
-            self._complain(f"waits until {decision.until!r}, which is no whole number of nanoseconds")
+            self._contract.complain(f"waits until {decision.until!r}, no whole number of nanoseconds", self.now)
         elif self.queue.closed and not self.queue.running and self._waits > MOST_WAITS:
-            self._complain("waits again and again, although no request will follow")
+            self._contract.complain("waits again and again, although no request will follow", self.now)
         elif decision.until > self.now:
             self._waits += 1
             yield bell | self.env.timeout(decision.until - self.now)
             self._doorbell = None
         else:
-            self._complain(f"waits until {decision.until} ns, which is not later")
+            self._contract.complain(f"waits until {decision.until} ns, which is not later", self.now)
         yield Last(self.env, 0)    # requests of the same instant are all seen
 
     def _begin(self, step: Step) -> list[int]:
@@ -162,7 +161,7 @@ class Replica:
         used = [self.memory.used]
         if times > 1:
             ends, used = self._shorten(step, ends, used)
-        self._check(ends[-1])
+        self._contract.check_room(ends[-1], now)
         if self._watch:
             self._watch.planned(step, self.queue, now)
         excess = self._excess(StepShape(*useful), ends) if shape.padded or step.pad_to else 0
@@ -181,32 +180,21 @@ class Replica:
         return now, list(accumulate(durations, initial=now))[1:]
 
     def _take_note(self, step: Step) -> None:
-        """Close the stays of those preempted, open those of the admitted, and look at what each is to compute."""
+        """Close the stays of those preempted and open those of the admitted; look at what each is to compute."""
         for victim in step.preempted:
             self._close_stay(victim)
-        for request, tokens in step.chunks:
+        for request, _ in step.chunks:
             if request.admitted is None:
                 request.admitted = self.now
-            if not 1 <= tokens <= request.lacking or request.decoding:
-                self._complain(f"planned a chunk of {tokens} tokens for request {request.index}, which lacks "
-                               f"{request.lacking}{' and decodes' * request.decoding}")
-            if 0 < step.pad_to < tokens:
-                self._complain(f"pads to {step.pad_to} tokens, but request {request.index} computes {tokens}")
+        self._contract.check_chunks(step, self.now)
 
     def _priced(self, step: Step, shape: StepShape) -> StepShape:
         """The shape that is paid for. A step may compute nothing if it preempts somebody, but not twice in a row."""
         barren = not shape.decodes and not shape.chunks
         if barren and (self._barren or not step.preempted):
-            self._complain("planned a step that computes nothing")
+            self._contract.complain("planned a step that computes nothing", self.now)
         self._barren = barren
         return SMALLEST if barren else shape
-
-    def _check(self, end: int) -> None:
-        """The clock stays within 64 bits, and nobody holds memory that is not there."""
-        if end > LATEST:
-            raise InputError("the simulated time passes 146 years: check the cost model and the arrivals")
-        if not 0 <= self.memory.free <= self.memory.capacity:
-            self._complain("holds more memory than there is, or gave back more than it took")
 
     def _excess(self, useful: StepShape, ends: list[int]) -> int:
         """Nanoseconds by which these steps take longer than if they computed useful rows at their own lengths."""
@@ -288,24 +276,13 @@ class Replica:
 
     def _let_go(self, request: Request) -> None:
         if request.order not in self.queue.held:
-            self._complain(f"lets go request {request.index}, which has not finished")
+            self._contract.complain(f"lets go request {request.index}, which has not finished", self.now)
         self.memory.release(request)
         self.queue.let_go(request)
         self._close_stay(request)
         self.finished += 1
         if self._on_finish:
             self._on_finish(request)
-
-    def _blame(self, error: Exception) -> NoReturn:
-        """What goes wrong with the step of a policy of somebody's own is that policy's fault."""
-        if isinstance(error, InputError) or type(self.policy).__module__.startswith("simulator."):
-            raise error
-        self._complain(f"gave a step that cannot be run ({type(error).__name__}: {error})")
-
-    def _complain(self, what: str) -> NoReturn:
-        queue = self.queue
-        raise PolicyError(f"{self.policy.name}: {what}, at {self.now} ns ({len(queue.running)} running, "
-                          f"{len(queue.waiting)} waiting, {self.memory.free} of {self.memory.capacity} blocks free)")
 
 
 def _order(request: Request) -> int:

@@ -12,6 +12,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from cost_models import CostModel, StepShape
 from simulator.conformance.recording import Line, Recording
+from simulator.errors import InputError
 from simulator.memory.base import Memory
 from simulator.policies.base import Policy
 from simulator.replica import SMALLEST
@@ -167,3 +168,19 @@ def as_far(told: list[str], line: Line, field: str, count: str) -> list[str]:
     recorded, length = line.get(field), line.get(count)
     cut = isinstance(recorded, list) and isinstance(length, int) and length > len(recorded)
     return told[:len(recorded)] if cut else told    # type: ignore[arg-type]
+
+
+def in_order(recording: Recording, read: Callable[[Line, str], tuple[Request, int]]) -> tuple[list[Request], list[int]]:
+    """All requests in the order in which they are sent, and their true output tokens; `read` makes one of a line."""
+    names: dict[str, str] = {}
+    found: list[tuple[Request, int]] = []
+    for where, row in recording.requests():
+        request, output = read(row, where)
+        if request.name in names:
+            raise InputError(f"{where}: id '{request.name}' is also in {names[request.name]}")
+        names[request.name] = where.rpartition(", ")[2]
+        found.append((request, output))
+    found.sort(key=lambda pair: pair[0].arrival)
+    for index, (request, _) in enumerate(found):
+        request.index = index
+    return [request for request, _ in found], [output for _, output in found]

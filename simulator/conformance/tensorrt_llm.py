@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models import choose
-from simulator.conformance.engine import Case, Clock, Decision, Row
+from simulator.conformance.engine import Case, Clock, Decision, Row, in_order
 from simulator.conformance.recording import Line, Recording, known_fields, whole
 from simulator.deployment import Deployment
 from simulator.errors import InputError
@@ -84,7 +84,7 @@ def tensorrt_llm_case(recording: Recording, policy: type[TensorRtLlm] = TensorRt
         chosen = _policy(options, policy)
     except InputError as error:
         raise InputError(f"{recording.paths['options']}: {error}") from None
-    requests, outputs = requests_of(recording)
+    requests, outputs = in_order(recording, _request)
     deployment = Deployment(kv_capacity_tokens=options["num_blocks"] * chosen.tokens_per_block)
     return TensorRtLlmCase(chosen, chosen.memory(deployment, np.array(outputs, np.int64)), Clock(1), requests, outputs,
                            1, MOST_STEPS, STEP)
@@ -105,22 +105,6 @@ def options_of(recording: Recording) -> Line:
     options = OPTIONS | given
     whole(given, "num_blocks", where, least=1)
     return options
-
-
-def requests_of(recording: Recording) -> tuple[list[Request], list[int]]:
-    """All requests in the order in which they are sent, and their true output lengths."""
-    names: dict[str, str] = {}
-    found = []
-    for where, row in recording.requests():
-        request, output = _request(row, where)
-        if request.name in names:
-            raise InputError(f"{where}: id '{request.name}' is also in {names[request.name]}")
-        names[request.name] = where.rpartition(", ")[2]
-        found.append((request, output))
-    found.sort(key=lambda pair: pair[0].arrival)
-    for index, (request, _) in enumerate(found):
-        request.index = index
-    return [request for request, _ in found], [output for _, output in found]
 
 
 def _request(row: Line, where: str) -> tuple[Request, int]:

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from cost_models import choose
-from simulator.conformance.engine import Case, Clock, Decision
+from simulator.conformance.engine import Case, Clock, Decision, in_order
 from simulator.conformance.recording import Line, Recording, known_fields, whole
 from simulator.deployment import Deployment
 from simulator.errors import InputError
@@ -96,27 +96,11 @@ def tgi_case(recording: Recording, policy: type[Tgi] = Tgi, **knobs: object) -> 
         chosen = policy(**all_knobs).resolve(deployment)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    requests, outputs = requests_of(recording)
+    requests, outputs = in_order(recording, _request)
     memory = chosen.memory(deployment, np.array(outputs, np.int64))
     return TgiCase(chosen, memory, Clock(1), requests, outputs, 0, UNLIMITED, STEP,
                    {request.name: request.prompt for request in requests},
                    {request.name: memory.demand(request, request.prompt) for request in requests})
-
-
-def requests_of(recording: Recording) -> tuple[list[Request], list[int]]:
-    """All requests in the order in which they are sent, and the output tokens of each."""
-    found: list[tuple[Request, int]] = []
-    names: dict[str, str] = {}
-    for where, row in recording.requests():
-        request, output = _request(row, where)
-        if request.name in names:
-            raise InputError(f"{where}: id '{request.name}' is also in {names[request.name]}")
-        names[request.name] = where.rpartition(", ")[2]
-        found.append((request, output))
-    found.sort(key=lambda each: each[0].arrival)
-    for index, (request, _) in enumerate(found):
-        request.index = index
-    return [request for request, _ in found], [output for _, output in found]
 
 
 def _request(row: Line, where: str) -> tuple[Request, int]:

@@ -1,0 +1,48 @@
+"""The contract between a replica and its policy, and the words when a policy breaks it. It runs nothing."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from simulator.errors import InputError, PolicyError
+from simulator.memory.base import Memory
+from simulator.policies.base import Policy
+from simulator.step import Queue, Step
+
+LATEST = 1 << 62
+"""The clock counts nanoseconds in 64 bits."""
+
+
+class Contract:
+    """What a policy must keep. Each check raises PolicyError with the policy, the time and the state of the replica."""
+
+    def __init__(self, policy: Policy, queue: Queue, memory: Memory) -> None:
+        self._policy, self._queue, self._memory = policy, queue, memory
+
+    def complain(self, what: str, now: int) -> NoReturn:
+        """The policy did something that it may not do."""
+        queue, memory = self._queue, self._memory
+        raise PolicyError(f"{self._policy.name}: {what}, at {now} ns ({len(queue.running)} running, "
+                          f"{len(queue.waiting)} waiting, {memory.free} of {memory.capacity} blocks free)")
+
+    def check_chunks(self, step: Step, now: int) -> None:
+        """Whoever gets a chunk lacks that many tokens, is no member of the decoding set, and is not cut by padding."""
+        for request, tokens in step.chunks:
+            if not 1 <= tokens <= request.lacking or request.decoding:
+                self.complain(f"planned a chunk of {tokens} tokens for request {request.index}, which lacks "
+                              f"{request.lacking}{' and decodes' * request.decoding}", now)
+            if 0 < step.pad_to < tokens:
+                self.complain(f"pads to {step.pad_to} tokens, but request {request.index} computes {tokens}", now)
+
+    def check_room(self, end: int, now: int) -> None:
+        """The clock stays within 64 bits, and nobody holds memory that is not there."""
+        if end > LATEST:
+            raise InputError("the simulated time passes 146 years: check the cost model and the arrivals")
+        if not 0 <= self._memory.free <= self._memory.capacity:
+            self.complain("holds more memory than there is, or gave back more than it took", now)
+
+    def blame(self, error: Exception, now: int) -> NoReturn:
+        """What goes wrong with the step of a policy of somebody's own is that policy's fault."""
+        if isinstance(error, InputError) or type(self._policy).__module__.startswith("simulator."):
+            raise error
+        self.complain(f"gave a step that cannot be run ({type(error).__name__}: {error})", now)
