@@ -18,7 +18,7 @@ from simulator.errors import InputError
 from simulator.frames import requests_frame, steps_frame
 from simulator.gaps import spans_of, token_gaps
 from simulator.ledger import Ledger, kv_ledger, slot_ledger, token_ledger
-from simulator.memory import Memory
+from simulator.memory import UNLIMITED, Memory
 from simulator.metrics import latencies
 from simulator.policies import Policy
 from simulator.recorder import Record
@@ -100,7 +100,8 @@ class Result:
     @cached_property
     def kv_ledger(self) -> Ledger:
         """Where every token-nanosecond of KV cache went."""
-        return kv_ledger(self.record, self.gaps, self.memory, is_unlimited(self.setup))
+        unlimited = is_unlimited(self.setup) or self.memory.capacity >= UNLIMITED
+        return kv_ledger(self.record, self.gaps, self.memory, unlimited)
 
     @cached_property
     def waste(self) -> Waste:

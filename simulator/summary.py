@@ -115,7 +115,7 @@ def _throughput(result: Result) -> dict[str, Any]:
     line, objectives = result.timeline, result.scenario.goodput
     whole, steady, early = whole_run(line), steady_window(line), before_tail(line)
     good = whole.rate(int(meets(line, objectives).sum())) if objectives else None
-    return {"duration": _seconds(whole), "offered_request_rate": offered_rate(line),
+    return {"duration": _seconds(whole), "offered_request_rate": offered_rate(result.setup.trace.arrival),
             "request_throughput": whole.request_rate, "request_goodput": good,
             "output_throughput": whole.output_rate, "total_token_throughput": whole.total_rate,
             "steady_duration": _seconds(steady), "steady_request_throughput": steady.request_rate,

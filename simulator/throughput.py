@@ -81,10 +81,10 @@ def tail_requests(line: Timeline) -> int | None:
     return len(line) - before_tail(line).requests if len(line) else None
 
 
-def offered_rate(line: Timeline) -> float | None:
-    """Requests a second that the client sent, by the gaps between them; None if there are none."""
-    span = int(line.sent.max() - line.sent.min()) if len(line) else 0
-    return (len(line) - 1) * SECOND / span if span else None
+def offered_rate(arrival: Ints) -> float | None:
+    """Requests a second that come, served or not, by the gaps between them; None if there are none."""
+    span = int(arrival[-1] - arrival[0]) if len(arrival) else 0
+    return (len(arrival) - 1) * SECOND / span if span else None
 
 
 def most_tokens_in_a_second(record: Record, line: Timeline) -> int | None:

@@ -41,8 +41,8 @@ def limit(flag: str, text: str | None, unlimited: float | None = None) -> float 
 
 def scalar(text: str) -> Any:
     """A knob's value as it is meant: true and false, a whole number, a number (inf included), else the word."""
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
+    if text.lower() in ("true", "false", "yes", "no"):
+        return text.lower() in ("true", "yes")
     for kind in (int, float):
         try:
             return kind(text)

@@ -18,12 +18,12 @@ from simulator.tables import Table
 if TYPE_CHECKING:
     from simulator.studies.compare import Comparison, Ratio
 
-SERVED = ("completed", "rejected", "duration", "request_throughput", "output_throughput", "steady_output_throughput",
-          "steps", "slot_utilization", "mean_batch_size", "kv_usage_mean", "kv_usage_max", "preemptions",
-          "recomputed_tokens", "ttft", "tpot", "itl", "e2el", "queue_time")
-FELT = ("completed", "rejected", "duration", "offered_request_rate", "request_throughput", "output_throughput",
-        "ttft", "tpot", "itl", "e2el", "queue_time", "request_goodput", "slot_utilization", "mean_batch_size",
-        "kv_usage_mean", "kv_usage_max", "preemptions")
+SERVED = ("completed", "rejected", "failed", "duration", "request_throughput", "output_throughput",
+          "steady_output_throughput", "steps", "slot_utilization", "mean_batch_size", "kv_usage_mean", "kv_usage_max",
+          "preemptions", "recomputed_tokens", "ttft", "tpot", "itl", "e2el", "queue_time")
+FELT = ("completed", "rejected", "failed", "duration", "offered_request_rate", "request_throughput",
+        "output_throughput", "ttft", "tpot", "itl", "e2el", "queue_time", "request_goodput", "slot_utilization",
+        "mean_batch_size", "kv_usage_mean", "kv_usage_max", "preemptions")
 BATCHES = (1, 8, 32, 128, 512)
 
 
@@ -115,7 +115,7 @@ def _chain(scheduling: Ratio, paged: Ratio, deployed: Ratio) -> str:
     if not (scheduling.value and paged.value and deployed.value):
         return ""
     return (f"{deployed.policy}: {deployed.value:.2f} = {scheduling.value:.2f} (no idle slots) "
-            f"x {paged.value / scheduling.value:.2f} (the larger batch that paged memory allows) "
+            f"x {paged.value / scheduling.value:.2f} (its memory rule, and the batch that allows) "
             f"x {deployed.value / paged.value:.2f} (no padding).")
 
 

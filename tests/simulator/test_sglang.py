@@ -425,3 +425,8 @@ def test_prefix_ids_of_a_published_trace_are_used() -> None:
     steps = [sim.simulate(trace, Sglang(disable_radix_cache=off), num_prompts=300, load="saturated").record.steps
              for off in (False, True)]
     assert steps[0]["prompt"].sum() < 0.97 * steps[1]["prompt"].sum()
+
+
+def test_a_chunk_holds_at_least_a_page() -> None:
+    with pytest.raises(InputError, match=r"chunked_prefill_size \(32\) must be at least page_size \(64\)"):
+        Sglang(page_size=64, chunked_prefill_size=32).resolve(Deployment())

@@ -300,3 +300,9 @@ def test_fast_mode_asks_far_less_often() -> None:
         world = play_both(rows, TensorRtLlm(capacity_scheduler_policy=rule))
         assert len(world.record.ends) >= 120
         assert play(rows, TensorRtLlm(capacity_scheduler_policy=rule)).plans <= 7
+
+
+def test_without_a_bound_on_memory_there_is_no_share_of_it() -> None:
+    result = simulate(trace_of([(0, 30, 5)] * 4), "tensorrt_llm", load="saturated",
+                      knobs={"capacity_scheduler_policy": "MAX_REQUESTS"})
+    assert (result.summary()["completed"], result.summary()["kv_usage_mean"]) == (4, None)

@@ -83,9 +83,14 @@ class Settings(Policy):
     def resolve(self, deployment: Deployment) -> Self:
         length = self.context_length or deployment.max_model_len
         running = defaults.max_running_requests(deployment.kv_capacity_tokens, length)
-        return replace(self, context_length=length, max_running_requests=self.max_running_requests or running,
-                       chunked_prefill_size=(self.chunked_prefill_size
-                                             or defaults.chunked_prefill_size(deployment.gpu_bytes)))
+        chunk = self.chunked_prefill_size or defaults.chunked_prefill_size(deployment.gpu_bytes)
+        settled = replace(self, context_length=length, max_running_requests=self.max_running_requests or running,
+                          chunked_prefill_size=chunk)
+        for knob in ("chunked_prefill_size", "max_prefill_tokens"):
+            if getattr(settled, knob) < self.page_size:
+                raise InputError(f"sglang: {knob} ({getattr(settled, knob)}) must be at least page_size "
+                                 f"({self.page_size}): raise the one or lower the other")
+        return settled
 
     def memory(self, deployment: Deployment, outputs: Lengths) -> Memory:
         pages = deployment.kv_capacity_tokens // self.page_size
