@@ -20,6 +20,7 @@ REQUEST_COLUMNS: dict[str, str] = {
     "status": "finished, rejected before it was sent, failed because it was refused, or unfinished",
     "reason": "why it was rejected or refused",
     "tenant": "as the trace names it",
+    "priority": "as the trace has it; lower is more urgent",
     "arrival": "its time in the trace, with the load applied",
     "sent": "the client sent it, to be refused or not; later than its arrival if the client's concurrency held it back",
     "admitted": "it took a slot for the first time",
@@ -77,6 +78,7 @@ def requests_frame(setup: Setup, record: Record, line: Timeline) -> pd.DataFrame
     several = line.output > 1 if line.streams else np.zeros(len(line), bool)
     columns: dict[str, Any] = {
         "status": status, "reason": reason, "tenant": trace.tenant or [None] * rows,
+        "priority": [None] * rows if trace.priority is None else trace.priority,
         "arrival": trace.arrival / 1e9, "sent": sent,
         "admitted": _spread(rows, at, line.admitted), "first_token": _spread(rows, at, line.first_token),
         "last_token": _spread(rows, at, line.last_token), "delivered": _spread(rows, at, line.last_delivered),

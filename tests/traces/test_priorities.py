@@ -44,3 +44,9 @@ def test_the_most_urgent_is_served_first_where_the_policy_knows_priorities(tmp_p
 
     assert order("priority") == [1, 2, 0]
     assert order("fcfs") == [0, 1, 2]
+
+
+def test_the_requests_of_a_result_show_their_priorities(tmp_path: Path) -> None:
+    (tmp_path / "some.csv").write_text(ROWS)
+    trace = traces.load(str(tmp_path / "some.csv"), unit="s")
+    assert sim.simulate(trace, "vllm").requests["priority"].tolist() == [2, -1, 0]
