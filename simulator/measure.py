@@ -5,7 +5,7 @@ Pure functions of the step, the queue and the memory between plan and commit. Th
 
 from __future__ import annotations
 
-from cost_models import StepShape
+from cost_models import CostModel, StepShape
 from simulator.memory.base import Memory
 from simulator.recorder import CODES
 from simulator.request import Request
@@ -37,9 +37,22 @@ def useful_rows(step: Step, queue: Queue) -> Useful:
     if not step.chunks:
         return size, context, ()
     late = late_decodes(step)
-    chunks = [(tokens, request._computed) for request, tokens in step.chunks if request not in late] if late else [
-        (tokens, request._computed) for request, tokens in step.chunks]
+    chunks = [(tokens, request._computed) for request, tokens in step.chunks if not late or request not in late]
     return size + len(late), context + sum([request._computed for request in late]), tuple(chunks)
+
+
+def excess_of(cost: CostModel, useful: Useful, took: int, steps: int) -> int:
+    """Nanoseconds by which steps that took so long exceed what their useful rows would take at their own lengths."""
+    shape = StepShape(*useful)
+    if shape.chunks:
+        return took - cost.time(shape)
+    return took - sum(cost.decode_times(shape, steps)) if shape.decodes else took
+
+
+def out_of_range(cost: CostModel, shape: StepShape, steps: int) -> int:
+    """How many of these steps lie outside the cost model's measured range."""
+    shapes = (shape._replace(context=shape.context + ahead * shape.decodes) for ahead in range(steps))
+    return sum(not cost.in_range(each) for each in shapes)
 
 
 def row_of(step: Step, queue: Queue, memory: Memory, useful: Useful, padded: int) -> tuple[int, ...]:

@@ -16,8 +16,9 @@ from typing import Any
 
 from simpy import Environment, Event
 
+from simulator.events import Last
 from simulator.policies.base import Policy
-from simulator.replica import Last, Replica
+from simulator.replica import Replica
 from simulator.request import Request
 from simulator.step import Step
 

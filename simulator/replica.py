@@ -8,14 +8,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any
 
 from simpy import Environment, Event
 
 from cost_models import CostModel, StepShape
 from simulator.batch import ListedSet, LockstepSet
 from simulator.contract import Contract
-from simulator.measure import row_of, shape_of, useful_rows
+from simulator.events import Last, Watcher
+from simulator.measure import excess_of, out_of_range, row_of, shape_of, useful_rows
 from simulator.memory.base import UNLIMITED, Memory
 from simulator.policies.base import Policy
 from simulator.recorder import Recorder
@@ -26,25 +27,6 @@ MOST_WAITS = 10_000
 """In a row, where nobody runs and nobody else will come."""
 SMALLEST = StepShape(1, 0)
 """What a step is priced as that computes nothing."""
-
-
-class Watcher(Protocol):
-    """Hears of every step of a replica: for conformance runs and tests."""
-
-    def planned(self, step: Step, queue: Queue, now: int) -> None:
-        """The policy has decided, memory is taken (that of a whole stretch, too), and nothing is counted yet."""
-
-    def committed(self, steps: int) -> None:
-        """The step, repeated `steps` times, is counted, and those who may leave have left."""
-
-
-class Last(Event):
-    """A timeout that fires last at its instant: who arrives when a step ends is seen by the next plan."""
-
-    def __init__(self, env: Environment, delay: int) -> None:
-        super().__init__(env)
-        self._ok, self._value = True, None
-        env.schedule(self, priority=2, delay=delay)    # type: ignore[arg-type]
 
 
 class Replica:
@@ -164,12 +146,12 @@ class Replica:
         self._contract.check_room(ends[-1], now)
         if self._watch:
             self._watch.planned(step, self.queue, now)
-        excess = self._excess(StepShape(*useful), ends) if shape.padded or step.pad_to else 0
+        excess = excess_of(self.cost, useful, ends[-1] - now, len(ends)) if shape.padded or step.pad_to else 0
         record.plans.extend((start, len(ends), *row, excess))
         record.ends.extend(ends)
         record.used.extend(used)
         if self._ranged:
-            self._count_out_of_range(priced, len(ends))
+            record.out_of_range += out_of_range(self.cost, priced, len(ends))
         return ends
 
     def _timed(self, durations: list[int]) -> tuple[int, list[int]]:
@@ -195,13 +177,6 @@ class Replica:
             self._contract.complain("planned a step that computes nothing", self.now)
         self._barren = barren
         return SMALLEST if barren else shape
-
-    def _excess(self, useful: StepShape, ends: list[int]) -> int:
-        """Nanoseconds by which these steps take longer than if they computed useful rows at their own lengths."""
-        took = ends[-1] - self.now
-        if useful.chunks:
-            return took - self.cost.time(useful)
-        return took - sum(self.cost.decode_times(useful, len(ends))) if useful.decodes else took
 
     def _close_stay(self, request: Request) -> None:
         if request.admitted is not None:
@@ -236,10 +211,6 @@ class Replica:
             used += self.memory.extend(self.decoding, more) if step.decodes else used * more
             del ends[len(used):]
         return ends, used
-
-    def _count_out_of_range(self, shape: StepShape, steps: int) -> None:
-        shapes = (shape._replace(context=shape.context + ahead * shape.decodes) for ahead in range(steps))
-        self.record.out_of_range += sum(not self.cost.in_range(each) for each in shapes)
 
     def _commit(self, step: Step, steps: int) -> None:
         """The tokens of the step exist now: count them, and let go who may leave."""

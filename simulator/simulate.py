@@ -16,11 +16,12 @@ from simpy import Environment
 
 from simulator.clients import Client
 from simulator.errors import StalledError
+from simulator.events import Watcher
 from simulator.memory.base import UNLIMITED
 from simulator.pipeline import replica_for
 from simulator.policies import Policy
 from simulator.prefixes import prefixes
-from simulator.replica import Replica, Watcher
+from simulator.replica import Replica
 from simulator.request import Request
 from simulator.result import Result
 from simulator.scenario import Scenario, scenario_of

@@ -115,13 +115,13 @@ class Blocks(Memory):
         self.line = unhashed + self.line + [block for block in idle if block.key is not None]
 
     def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
-        raise NotImplementedError
+        raise AssertionError("these rules ask for one request at a time")
 
     def extend(self, decoding: DecodingSet, steps: int) -> list[int]:
-        raise NotImplementedError
+        raise AssertionError("these rules ask for one request at a time")
 
     def footprint(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> Lengths:
-        raise NotImplementedError
+        raise AssertionError("these rules ask for one request at a time")
 
 
 @dataclass

@@ -1,0 +1,28 @@
+"""Events: when a step ends, and who hears of it. They know no policy and no cost."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from simpy import Environment, Event
+
+from simulator.step import Queue, Step
+
+
+class Watcher(Protocol):
+    """Hears of every step of a replica: for conformance runs and tests."""
+
+    def planned(self, step: Step, queue: Queue, now: int) -> None:
+        """The policy has decided, memory is taken (that of a whole stretch, too), and nothing is counted yet."""
+
+    def committed(self, steps: int) -> None:
+        """The step, repeated `steps` times, is counted, and those who may leave have left."""
+
+
+class Last(Event):
+    """A timeout that fires last at its instant: who arrives when a step ends is seen by the next plan."""
+
+    def __init__(self, env: Environment, delay: int) -> None:
+        super().__init__(env)
+        self._ok, self._value = True, None
+        env.schedule(self, priority=2, delay=delay)    # type: ignore[arg-type]
