@@ -115,13 +115,13 @@ class LockstepSet:
     def pause(self, steps: int = 1) -> None:
         self._steps += steps
 
-    def _is_stale(self, entry: tuple[int, int, Request]) -> bool:
-        last, order, request = entry
-        return request._set is not self or request._last != last or request.order != order
+    def _is_member(self, request: Request, last: int, order: int) -> bool:
+        """Whether an entry of the heap still tells when this member is done."""
+        return request._set is self and request._last == last and request.order == order
 
     def steps_to_finish(self) -> int:
         due = self._due
-        while self._is_stale(due[0]):
+        while not self._is_member(due[0][2], *due[0][:2]):
             heappop(due)
         return due[0][0] - self.turn + 1
 
@@ -129,10 +129,10 @@ class LockstepSet:
         done: list[Request] = []
         due, turn = self._due, self.turn
         while due and due[0][0] < turn:
-            entry = heappop(due)
-            if not self._is_stale(entry):
-                self.leave(entry[2])
-                done.append(entry[2])
+            last, order, request = heappop(due)
+            if self._is_member(request, last, order):
+                self.leave(request)
+                done.append(request)
         return done
 
 

@@ -23,6 +23,5 @@ class Last(Event):
     """A timeout that fires last at its instant: who arrives when a step ends is seen by the next plan."""
 
     def __init__(self, env: Environment, delay: int) -> None:
-        super().__init__(env)
-        self._ok, self._value = True, None
-        env.schedule(self, priority=2, delay=delay)    # type: ignore[arg-type]
+        self.env, self.callbacks, self._ok, self._value = env, [], True, None
+        env.schedule(self, 2, delay)    # type: ignore[arg-type]

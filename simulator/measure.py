@@ -5,45 +5,72 @@ Pure functions of the step, the queue and the memory between plan and commit. Th
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from cost_models import CostModel, StepShape
 from simulator.memory.base import Memory
 from simulator.recorder import CODES
 from simulator.request import Request
 from simulator.step import Queue, Step
 
-Useful = tuple[int, int, tuple[tuple[int, int], ...]]
-"""Decodes that produce a token, their context, and the chunks as new tokens and tokens already there."""
+
+class Rows(NamedTuple):
+    """The rows of a step that compute something new or lost, without padding.
+
+    Attributes:
+        decodes: Rows that produce a token from the one emitted last.
+        context: KV tokens that those read.
+        chunks: The others, as new tokens and tokens already there.
+        prompt: Tokens that the chunks compute.
+        redone: How many of these a preemption had thrown away.
+        redoing: Chunks that compute such tokens.
+    """
+
+    decodes: int
+    context: int
+    chunks: tuple[tuple[int, int], ...] = ()
+    prompt: int = 0
+    redone: int = 0
+    redoing: int = 0
 
 
-def late_decodes(step: Step) -> list[Request]:
-    """Requests outside the decoding set that compute just the token they emitted last: decodes, not chunks."""
-    return [request for request, tokens in step.chunks
-            if tokens == 1 and request._generated and request.lacking == 1]
+def is_late(request: Request, tokens: int) -> bool:
+    """Whether a request outside the decoding set computes just the token it emitted last: a decode, not a chunk."""
+    return tokens == 1 and request._generated > 0 and request.lacking == 1
 
 
-def shape_of(step: Step, useful: Useful) -> StepShape:
-    """What the cost model is asked about: rows and contexts as they are computed, padding included."""
-    size, context, chunks = useful
-    decodes = size + step.spent
-    if step.pad_to:
-        padding = step.spent + sum([step.pad_to - tokens for tokens, _ in chunks])
-        return StepShape(decodes, decodes * step.pad_to, ((step.pad_to, 0),) * len(chunks), padding, "padded")
-    return StepShape(decodes, context + step.spent_context, chunks, step.spent)
-
-
-def useful_rows(step: Step, queue: Queue) -> Useful:
-    """The rows of a step that compute something new or lost, without padding."""
-    size, context = (queue.decoding.size, queue.decoding.context) if step.decodes else (0, 0)
+def rows_of(step: Step, queue: Queue) -> Rows:
+    """What the rows of a step compute."""
+    decodes, context = (queue.decoding.size, queue.decoding.context) if step.decodes else (0, 0)
     if not step.chunks:
-        return size, context, ()
-    late = late_decodes(step)
-    chunks = [(tokens, request._computed) for request, tokens in step.chunks if not late or request not in late]
-    return size + len(late), context + sum([request._computed for request in late]), tuple(chunks)
+        return Rows(decodes, context)
+    chunks, prompt, redone, redoing = [], 0, 0, 0
+    for request, tokens in step.chunks:
+        computed = request._computed
+        if is_late(request, tokens):
+            decodes += 1
+            context += computed
+        else:
+            chunks.append((tokens, computed))
+            prompt += tokens
+        if request.lost > computed:
+            redone += min(tokens, request.lost - computed)
+            redoing += 1
+    return Rows(decodes, context, tuple(chunks), prompt, redone, redoing)
 
 
-def excess_of(cost: CostModel, useful: Useful, took: int, steps: int) -> int:
+def shape_of(step: Step, rows: Rows) -> StepShape:
+    """What the cost model is asked about: rows and contexts as they are computed, padding included."""
+    decodes = rows.decodes + step.spent
+    if step.pad_to:
+        padding = step.spent + sum([step.pad_to - tokens for tokens, _ in rows.chunks])
+        return StepShape(decodes, decodes * step.pad_to, ((step.pad_to, 0),) * len(rows.chunks), padding, "padded")
+    return StepShape(decodes, rows.context + step.spent_context, rows.chunks, step.spent)
+
+
+def excess_of(cost: CostModel, rows: Rows, took: int, steps: int) -> int:
     """Nanoseconds by which steps that took so long exceed what their useful rows would take at their own lengths."""
-    shape = StepShape(*useful)
+    shape = StepShape(rows.decodes, rows.context, rows.chunks)
     if shape.chunks:
         return took - cost.time(shape)
     return took - sum(cost.decode_times(shape, steps)) if shape.decodes else took
@@ -55,27 +82,19 @@ def out_of_range(cost: CostModel, shape: StepShape, steps: int) -> int:
     return sum(not cost.in_range(each) for each in shapes)
 
 
-def row_of(step: Step, queue: Queue, memory: Memory, useful: Useful, padded: int) -> tuple[int, ...]:
+def row_of(step: Step, queue: Queue, memory: Memory, rows: Rows, padded: int) -> tuple[int, ...]:
     """The columns of the record from `decodes` to `paused`."""
-    size, context, chunks = useful
-    redone = redoing = 0
-    for request, tokens in step.chunks:
-        if request.lost > request._computed:
-            redone += min(tokens, request.lost - request._computed)
-            redoing += 1
-    return (size, context, len(chunks), sum([tokens for tokens, _ in chunks]), redone, redoing, step.spent,
-            padded, len(queue.running) - len(queue.in_flight), len(queue.held), len(queue.waiting),
-            resident(queue, memory), -1 if memory.promised is None else memory.promised, CODES[step.blocked],
-            int(not step.decodes))
+    decodes, context, chunks, prompt, redone, redoing = rows
+    promised = memory.promised
+    return (decodes, context, len(chunks), prompt, redone, redoing, step.spent, padded,
+            len(queue.running) - len(queue.in_flight), len(queue.held), len(queue.waiting), resident(queue, memory),
+            -1 if promised is None else promised, CODES[step.blocked], 0 if step.decodes else 1)
 
 
 def resident(queue: Queue, memory: Memory) -> int:
     """Tokens with KV, those that several requests share counted once."""
-    tokens = queue.decoding.context
-    if queue.catching_up:
-        tokens += sum([request._computed for request in queue.catching_up.values()])
-    if queue.in_flight:
-        tokens += sum([request._computed for request in queue.in_flight.values()])
-    if queue.held:
-        tokens += sum([request._computed for request in queue.held.values()])
-    return tokens - memory.shared_tokens
+    tokens = queue.decoding.context - memory.shared_tokens
+    for others in (queue.catching_up, queue.in_flight, queue.held):
+        if others:
+            tokens += sum([request._computed for request in others.values()])
+    return tokens

@@ -43,7 +43,7 @@ class PipelinedReplica(Replica):
                 yield from self._until_something_happens()
 
     def _launch(self, step: Step) -> None:
-        ends = self._begin(step)
+        ends = self._begin(step, self.now)
         self.queue.launch(step)
         self._flight.append((Last(self.env, ends[-1] - self.now), step, len(self.record.ends) - 1))
 
@@ -60,12 +60,12 @@ class PipelinedReplica(Replica):
             self.queue.land(step)
             self._commit(step, 1)
 
-    def _timed(self, durations: list[int]) -> tuple[int, list[int]]:
+    def _timed(self, now: int, lasts: int) -> tuple[int, list[int]]:
         """The step's way through the stages: it enters each when it has left the one before and the stage is free."""
-        at, ends, stages = self.now, self.record.ends, len(self._free_from)
+        at, ends, stages = now, self.record.ends, len(self._free_from)
         start = max(at, ends[-1]) if ends else at
         for stage in range(stages):
-            part = durations[0] * (stage + 1) // stages - durations[0] * stage // stages
+            part = lasts * (stage + 1) // stages - lasts * stage // stages
             at = self._free_from[stage] = max(at, self._free_from[stage]) + part
         return start, [at]
 

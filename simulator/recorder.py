@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 from functools import cached_property
+from struct import Struct
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ PLAN_COLUMNS = (
 )
 OBSTACLES = (None, "cap", "budget", "memory", "fragmentation", "batch")
 """Why the head of the queue stayed out, by its code in the `blocked` column."""
+_ROW = Struct(f"{len(PLAN_COLUMNS)}q")
 CODES = {word: code for code, word in enumerate(OBSTACLES)}
 
 
@@ -52,6 +54,10 @@ class Recorder:
         self.sent = array("q")      # request, when the client sent it
         self.refused = array("q")   # request, when it was refused
         self.out_of_range = 0       # steps outside the cost model's measured range
+
+    def plan(self, *row: int) -> None:
+        """One step, or a stretch of steps alike, by PLAN_COLUMNS."""
+        self.plans.frombytes(_ROW.pack(*row))
 
     def span(self, index: int, first: int, last: int) -> None:
         """Request `index` emitted one token in each of the steps `first` to `last`."""

@@ -14,9 +14,9 @@ from simpy import Environment, Event
 
 from cost_models import CostModel, StepShape
 from simulator.batch import ListedSet, LockstepSet
-from simulator.contract import Contract
+from simulator.contract import LATEST, Contract
 from simulator.events import Last, Watcher
-from simulator.measure import excess_of, out_of_range, row_of, shape_of, useful_rows
+from simulator.measure import excess_of, out_of_range, row_of, rows_of, shape_of
 from simulator.memory.base import UNLIMITED, Memory
 from simulator.policies.base import Policy
 from simulator.recorder import Recorder
@@ -71,14 +71,15 @@ class Replica:
 
     def submit(self, request: Request) -> None:
         """Take a request into the queue, or refuse it if the engine has as many as its front end takes."""
-        if len(self.queue) >= self._most:
+        if self._most < UNLIMITED and len(self.queue) >= self._most:
             self.record.refused.extend((request.index, self.now))
             if self._on_refuse:
                 self._on_refuse(request)
             return
         self.record.sent.extend((request.index, request.arrival))
         self.queue.wait(request)
-        self._ring()
+        if self._doorbell is not None:
+            self._ring()
 
     def close(self) -> None:
         """Say that no request will follow."""
@@ -91,14 +92,15 @@ class Replica:
             self._doorbell = None
 
     def _run(self) -> Generator[Event, Any, None]:
-        queue, memory, plan, idle = self.queue, self.memory, self.policy.plan, self.policy.idle
-        yield Last(self.env, 0)    # whoever is there from the start is seen
+        env, queue, memory, plan, idle = self.env, self.queue, self.memory, self.policy.plan, self.policy.idle
+        yield Last(env, 0)    # whoever is there from the start is seen
         while True:
-            step = (plan if len(queue) else idle)(queue, memory, self.now)
+            now = self.now
+            step = plan(queue, memory, now) if queue.running or len(queue) else idle(queue, memory, now)
             if isinstance(step, Step):
                 try:
-                    ends = self._begin(step)
-                    yield Last(self.env, ends[-1] - self.now)
+                    ends = self._begin(step, now)
+                    yield Last(env, ends[-1] - now)
                     self._commit(step, len(ends))
                 except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
                     self._contract.blame(error, self.now)
@@ -124,109 +126,111 @@ class Replica:
             self._contract.complain(f"waits until {decision.until} ns, which is not later", self.now)
         yield Last(self.env, 0)    # requests of the same instant are all seen
 
-    def _begin(self, step: Step) -> list[int]:
+    def _begin(self, step: Step, now: int) -> list[int]:
         """Note what the step is, how often it repeats, and when each repetition ends."""
-        now, record = self.now, self.record
+        queue, memory, record = self.queue, self.memory, self.record
         self._waits = 0
-        self._take_note(step)
-        useful = useful_rows(step, self.queue)
-        shape = shape_of(step, useful)
+        self._take_note(step, now)
+        rows = rows_of(step, queue)
+        shape = shape_of(step, rows)
         priced = self._priced(step, shape)
-        row = row_of(step, self.queue, self.memory, useful, shape.padded)
-        durations = [self.cost.time(priced) + step.delay]
-        times = self._at_most(step, durations[0])
-        if times > 1:
-            durations = self.cost.decode_times(priced, times)
-            if step.delay:
-                durations = [lasts + step.delay for lasts in durations]
-        start, ends = self._timed(durations)
-        used = [self.memory.used]
-        if times > 1:
-            ends, used = self._shorten(step, ends, used)
-        self._contract.check_room(ends[-1], now)
+        lasts = self.cost.time(priced) + step.delay
+        row = row_of(step, queue, memory, rows, shape.padded)
+        times = self._at_most(step, lasts, now)
+        if times == 1:
+            start, ends = self._timed(now, lasts)
+            record.used.append(memory.used)
+        else:
+            start, ends = now, self._stretch(step, priced, times, now)
+        if ends[-1] > LATEST or not 0 <= memory.free <= memory.capacity:
+            self._contract.refuse_room(ends[-1], now)
         if self._watch:
-            self._watch.planned(step, self.queue, now)
-        excess = excess_of(self.cost, useful, ends[-1] - now, len(ends)) if shape.padded or step.pad_to else 0
-        record.plans.extend((start, len(ends), *row, excess))
+            self._watch.planned(step, queue, now)
+        excess = excess_of(self.cost, rows, ends[-1] - now, len(ends)) if shape.padded or step.pad_to else 0
+        record.plan(start, len(ends), *row, excess)
         record.ends.extend(ends)
-        record.used.extend(used)
         if self._ranged:
             record.out_of_range += out_of_range(self.cost, priced, len(ends))
         return ends
 
-    def _timed(self, durations: list[int]) -> tuple[int, list[int]]:
-        """When steps that last so long start and end: at once, and one after the other."""
-        now = self.now
-        if len(durations) == 1:
-            return now, [now + durations[0]]
-        return now, list(accumulate(durations, initial=now))[1:]
+    def _timed(self, now: int, lasts: int) -> tuple[int, list[int]]:
+        """When one step starts, and when it ends."""
+        return now, [now + lasts]
 
-    def _take_note(self, step: Step) -> None:
+    def _stretch(self, step: Step, priced: StepShape, times: int, now: int) -> list[int]:
+        """The ends of as many repetitions as the step gets; their memory is taken."""
+        durations = self.cost.decode_times(priced, times)
+        if step.delay:
+            durations = [lasts + step.delay for lasts in durations]
+        ends = list(accumulate(durations, initial=now))[1:]
+        if self._heeds_arrivals(step):    # keep those that start before an arrival that could be let in
+            horizon = self.env.peek()
+            if ends[-1] > horizon:
+                del ends[bisect_left(ends, horizon) + 1:]
+        used, more = [self.memory.used], len(ends) - 1
+        if more:
+            used += self.memory.extend(self.decoding, more) if step.decodes else used * more
+        self.record.used.extend(used)
+        return ends[:len(used)]
+
+    def _take_note(self, step: Step, now: int) -> None:
         """Close the stays of those preempted and open those of the admitted; look at what each is to compute."""
         for victim in step.preempted:
-            self._close_stay(victim)
+            self._close_stay(victim, now)
         for request, _ in step.chunks:
             if request.admitted is None:
-                request.admitted = self.now
-        self._contract.check_chunks(step, self.now)
+                request.admitted = now
+        self._contract.check_chunks(step, now)
 
     def _priced(self, step: Step, shape: StepShape) -> StepShape:
         """The shape that is paid for. A step may compute nothing if it preempts somebody, but not twice in a row."""
-        barren = not shape.decodes and not shape.chunks
-        if barren and (self._barren or not step.preempted):
+        if shape.decodes or shape.chunks:
+            self._barren = False
+            return shape
+        if self._barren or not step.preempted:
             self._contract.complain("planned a step that computes nothing", self.now)
-        self._barren = barren
-        return SMALLEST if barren else shape
+        self._barren = True
+        return SMALLEST
 
-    def _close_stay(self, request: Request) -> None:
+    def _close_stay(self, request: Request, now: int) -> None:
         if request.admitted is not None:
-            self.record.stay(request.index, request.admitted, self.now)
+            self.record.stay(request.index, request.admitted, now)
         request.admitted = None
 
-    def _at_most(self, step: Step, duration: int) -> int:
+    def _at_most(self, step: Step, duration: int, now: int) -> int:
         """How often this step may run before the policy must be asked again, given how long it takes once."""
         if not step.decodes or not self.decoding.size:
             return step.times
         if step.times > 1:
             return min(step.times, self.decoding.steps_to_finish())
-        if not self._fast or step.fickle or step.chunks or step.preempted or step.trimmed or step.delay:
+        if step.chunks or not self._fast or step.fickle or step.preempted or step.trimmed or step.delay:
             return 1
         steps = self.decoding.steps_to_finish()
         if self._heeds_arrivals(step) and (horizon := self.env.peek()) < UNLIMITED:
-            steps = min(steps, int(horizon - self.now) // duration + 1)    # more would hardly be kept
+            steps = min(steps, int(horizon - now) // duration + 1)    # more would hardly be kept
         return steps
 
     def _heeds_arrivals(self, step: Step) -> bool:
         """Whether an arrival could be let in: where urgency counts, it may pass a head that does not fit."""
         return step.blocked is None or (step.blocked != "cap" and self._urgent)
 
-    def _shorten(self, step: Step, ends: list[int], used: list[int]) -> tuple[list[int], list[int]]:
-        """Keep the repetitions that start before an arrival that could be let in, and that find memory."""
-        if self._heeds_arrivals(step):
-            horizon = self.env.peek()
-            if ends[-1] > horizon:
-                del ends[bisect_left(ends, horizon) + 1:]
-        if len(ends) > 1:
-            more = len(ends) - 1
-            used += self.memory.extend(self.decoding, more) if step.decodes else used * more
-            del ends[len(used):]
-        return ends, used
-
     def _commit(self, step: Step, steps: int) -> None:
         """The tokens of the step exist now: count them, and let go who may leave."""
+        queue, decoding, finished = self.queue, self.decoding, list[Request]()
         if step.decodes:
-            self.decoding.advance(steps)
-            finished = self.decoding.finish()
+            decoding.advance(steps)
+            finished = decoding.finish()
         else:
-            self.decoding.pause(steps)
-            finished = []
+            decoding.pause(steps)
         if step.chunks:
-            finished += self._catch_up(step)
-            finished.sort(key=_order)
+            if done := self._catch_up(step):
+                finished = sorted(finished + done, key=_order)
             self.memory.computed(step.chunks)
-        self.queue.hold(finished)
-        for request in self.policy.leaving(finished, self.queue):
-            self._let_go(request)
+        if finished or queue.held:
+            now = self.now
+            queue.hold(finished)
+            for request in self.policy.leaving(finished, queue):
+                self._let_go(request, now)
         if self._watch:
             self._watch.committed(steps)
 
@@ -245,12 +249,12 @@ class Replica:
                     done.append(request)
         return done
 
-    def _let_go(self, request: Request) -> None:
+    def _let_go(self, request: Request, now: int) -> None:
         if request.order not in self.queue.held:
-            self._contract.complain(f"lets go request {request.index}, which has not finished", self.now)
+            self._contract.complain(f"lets go request {request.index}, which has not finished", now)
         self.memory.release(request)
         self.queue.let_go(request)
-        self._close_stay(request)
+        self._close_stay(request, now)
         self.finished += 1
         if self._on_finish:
             self._on_finish(request)

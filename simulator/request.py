@@ -22,7 +22,6 @@ class Request:
         prefix: Shared prefix of the prompt: ids and the tokens up to which each reaches, in that order. Requests with
             the same id have all tokens up to there in common.
         priority: Lower is more urgent; only policies that know priorities care.
-        name: The engine's id of it, a string.
         max_tokens: Declared bound on output tokens; the only output length a policy sees.
         order: Place in the running order, new at each admission; None while it waits.
         admitted: When it took its present slot, in nanoseconds; None while it waits.
@@ -30,14 +29,14 @@ class Request:
         lost: Tokens that must be computed a second time because a preemption threw their KV away.
     """
 
-    __slots__ = ("_computed", "_generated", "_joined", "_last", "_set", "_since",
-                 "admitted", "arrival", "index", "lost", "max_tokens", "name", "order", "prefix", "priority", "prompt",
+    __slots__ = ("_computed", "_generated", "_joined", "_last", "_name", "_set", "_since",
+                 "admitted", "arrival", "index", "lost", "max_tokens", "order", "prefix", "priority", "prompt",
                  "stashed")
 
     def __init__(self, index: int, arrival: int, prompt: int, max_tokens: int, *,
                  prefix: tuple[tuple[Hashable, int], ...] = (), priority: int = 0, name: str | None = None) -> None:
         self.index, self.arrival, self.prompt, self.max_tokens = index, arrival, prompt, max_tokens
-        self.prefix, self.priority, self.name = prefix, priority, str(index) if name is None else name
+        self.prefix, self.priority, self._name = prefix, priority, name
         self.order: int | None = None
         self.admitted: int | None = None
         self.lost = self.stashed = 0
@@ -46,6 +45,11 @@ class Request:
         self._joined = 0    # turn of the set at which it began to decode
         self._last = 0      # turn of the set that emits its last token
         self._since = 0     # step that emitted its latest token before that
+
+    @property
+    def name(self) -> str:
+        """The engine's id of it, a string; its row where nobody gave it one."""
+        return str(self.index) if self._name is None else self._name
 
     @property
     def computed(self) -> int:

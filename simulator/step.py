@@ -98,9 +98,12 @@ class Queue:
 
     def admit(self, request: Request | None = None) -> Request:
         """Move the head of the queue, or this one of those who wait, to the end of the running order."""
-        if request is None or request is self.waiting[0]:
-            return self._let_in(self.waiting.popleft())
-        self.waiting.remove(request)
+        if request is None:
+            request = self.waiting.popleft()
+        elif request is self.waiting[0]:
+            self.waiting.popleft()
+        else:
+            self.waiting.remove(request)
         return self._let_in(request)
 
     def swap_in(self) -> Request:
@@ -108,9 +111,8 @@ class Queue:
         return self._let_in(self.swapped.popleft())
 
     def _let_in(self, request: Request) -> Request:
-        self._admissions += 1
-        request.order = self._admissions
-        self.running[request.order] = self.catching_up[request.order] = request
+        request.order = self._admissions = order = self._admissions + 1
+        self.running[order] = self.catching_up[order] = request
         return request
 
     def swap_out(self, request: Request, memory: Memory) -> Request:
@@ -213,7 +215,8 @@ class Queue:
 
     def hold(self, finished: Iterable[Request]) -> None:
         """Keep finished requests in their slots."""
-        self.held.update((request.order, request) for request in finished)    # type: ignore[misc]
+        for request in finished:
+            self.held[request.order] = request    # type: ignore[index]
 
     def let_go(self, request: Request) -> None:
         """Give up the slot of a finished request."""

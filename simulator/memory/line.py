@@ -60,15 +60,19 @@ class FreeLine:
     def take(self, blocks: int) -> list[Strip]:
         """Take blocks from the left end. Returns the strips that lost some of theirs, the highest positions first."""
         self.free -= blocks
-        self.empty = max(0, self.empty - blocks)
-        end, places, hit = self._left + blocks, self._places, []
-        while places and places[0].start < end:
+        self.empty = self.empty - blocks if self.empty > blocks else 0
+        self._left += blocks
+        places = self._places
+        if not places or places[0].start >= self._left:
+            return []
+        hit = []
+        while places and places[0].start < self._left:
             place = places[0]
             if place.strip is None:
-                end += place.length
+                self._left += place.length
                 places.popleft()
                 continue
-            lost = min(place.length, end - place.start)
+            lost = min(place.length, self._left - place.start)
             place.strip.high -= lost
             hit.append(place.strip)
             place.start += lost
@@ -76,7 +80,6 @@ class FreeLine:
             if place.length:
                 break
             places.popleft()
-        self._left = end
         return hit
 
     def put_first(self, blocks: int) -> None:

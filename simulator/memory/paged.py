@@ -27,8 +27,8 @@ class Paged(Memory):
         return self.capacity if self._largest is None else self._largest
 
     def _growth(self, request: Request, tokens: int) -> int:
-        computed = request.computed
-        return self.blocks_for(computed + tokens) - self.blocks_for(computed)
+        computed, size = request.computed, self.block_size
+        return -(-(computed + tokens) // size) + -computed // size
 
     def grow(self, request: Request, tokens: int) -> bool:
         need = self._growth(request, tokens)

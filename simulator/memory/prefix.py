@@ -56,12 +56,14 @@ class PrefixCached(Paged):
         return found[-1][2] * self.block_size if found else 0
 
     def demand(self, request: Request, tokens: int) -> int:
-        found = self._find(request)
-        at_hand = sum(high - low for strip, low, high in found if strip.holders)
-        return self.blocks_for(tokens) - at_hand
+        need = -(-tokens // self.block_size)
+        for strip, low, high in self._find(request):
+            if strip.holders:
+                need -= high - low
+        return need
 
     def grow(self, request: Request, tokens: int) -> bool:
-        if request.computed == 0 and request not in self._tables:
+        if request._computed == 0 and request not in self._tables:    # a member has computed something
             return self._admit(request, tokens)
         need = self._growth(request, tokens)
         if need > self.free:
@@ -92,11 +94,10 @@ class PrefixCached(Paged):
         return used
 
     def release(self, request: Request, *, ahead: int = 0, returns: bool = False) -> None:
-        tokens = request.computed + ahead
-        full = tokens // self.block_size
-        table = self._tables.pop(request, [])
-        private = full - (table[-1].high if table else 0)
-        self._line.put_first(self.blocks_for(tokens) - full)
+        tokens, size = request.computed + ahead, self.block_size
+        full, table = tokens // size, self._tables.pop(request, ())
+        private = full - table[-1].high if table else full
+        self._line.put_first(-(-tokens // size) - full)
         if private and returns:
             self._line.put_strip(self._add(Strip(request, full - private, full, {})))
         else:
@@ -143,11 +144,15 @@ class PrefixCached(Paged):
     def _admit(self, request: Request, tokens: int) -> bool:
         """Let a request without KV in: it holds what is found, and room for `tokens` more is made."""
         found = self._find(request)
-        start = found[-1][2] if found else 0
-        need = self.blocks_for(start * self.block_size + tokens) - start
-        if need > self.free - sum(high - low for strip, low, high in found if not strip.holders):
-            return False
-        if found:
+        if not found:
+            need = -(-tokens // self.block_size)
+            if need > self._line.free:
+                return False
+        else:
+            start = found[-1][2]
+            need = self.blocks_for(start * self.block_size + tokens) - start
+            if need > self.free - sum([high - low for strip, low, high in found if not strip.holders]):
+                return False
             self._tables[request] = [self._hold(self._cut(*piece), request) for piece in found]
             request.reuse(start * self.block_size)
         self._take(need)

@@ -57,7 +57,10 @@ class Policy:
         return None
 
     def leaving(self, finished: list[Request], queue: Queue) -> list[Request]:
-        """Who gives up slot and memory after a step in which `finished` emitted their last token."""
+        """Who gives up slot and memory after a step in which `finished` emitted their last token.
+
+        Asked after each step at whose end anybody has finished and not yet left.
+        """
         return finished
 
     def resolve(self, deployment: Deployment) -> Self:

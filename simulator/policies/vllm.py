@@ -138,19 +138,20 @@ class Vllm(Policy):
         """The queue is looked at in order; the first that does not fit stops it."""
         waiting, running, slots = queue.waiting, queue.running, self.slots
         while waiting:
+            if len(running) >= slots:
+                step.blocked = "cap"
+                return
             head = waiting[0]
             cached = memory.cached(head)
             tokens = min(head.known - cached, longest)
-            if len(running) >= slots:
-                step.blocked = "cap"
-            elif budget <= 0 or (tokens > budget and not self.enable_chunked_prefill):
+            if budget <= 0 or (tokens > budget and not self.enable_chunked_prefill):
                 step.blocked = "budget"
-            elif not self._fits(head, head.known if self.scheduler_reserve_full_isl else cached + min(tokens, budget),
-                                memory, bool(running)):
-                step.blocked = memory.shortage
-            if step.blocked:
                 return
             tokens = min(tokens, budget)
+            if not self._fits(head, head.known if self.scheduler_reserve_full_isl else cached + tokens, memory,
+                              bool(running)):
+                step.blocked = memory.shortage
+                return
             memory.grow(queue.admit(), tokens)
             step.chunks.append((head, tokens))
             budget -= tokens

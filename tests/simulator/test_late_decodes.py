@@ -10,7 +10,7 @@ from worlds import play_both, trace_of
 
 from cost_models import Constant, CostModel, StepShape
 from simulator.batch import LockstepSet
-from simulator.measure import late_decodes, shape_of, useful_rows
+from simulator.measure import Rows, is_late, rows_of, shape_of
 from simulator.memory import Memory
 from simulator.policies import Vllm
 from simulator.request import Request
@@ -62,12 +62,12 @@ def request(prompt: int, computed: int, generated: int) -> Request:
 ])
 def test_what_is_late(prompt: int, computed: int, generated: int, tokens: int, late: bool) -> None:
     one = request(prompt, computed, generated)
-    assert late_decodes(Step([(one, tokens)])) == [one] * late
+    assert is_late(one, tokens) is late
     queue = Queue(LockstepSet(4, lambda *span: None))
-    useful = (1, computed, ()) if late else (0, 0, ((tokens, computed),))
-    assert useful_rows(Step([(one, tokens)]), queue) == useful
-    assert shape_of(Step([(one, tokens)]), useful) == StepShape(*useful)
-    assert useful_rows(Step([(one, tokens)], decodes=False), queue) == useful, "a pause keeps nobody else out"
+    rows = Rows(1, computed) if late else Rows(0, 0, ((tokens, computed),), tokens)
+    assert rows_of(Step([(one, tokens)]), queue) == rows
+    assert shape_of(Step([(one, tokens)]), rows) == StepShape(*rows[:3])
+    assert rows_of(Step([(one, tokens)], decodes=False), queue) == rows, "a pause keeps nobody else out"
 
 
 def test_a_trimmed_decode_is_a_decode_when_it_comes_back() -> None:

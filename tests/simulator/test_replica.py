@@ -161,7 +161,7 @@ class LetsGoTooEarly(AllIn):
 
 
 def test_who_has_not_finished_cannot_be_let_go() -> None:
-    world = play([(0, 4, 3)], LetsGoTooEarly(), capacity=160, fails=True)
+    world = play([(0, 4, 3), (0, 4, 1)], LetsGoTooEarly(), capacity=160, fails=True)
     assert isinstance(world.error, PolicyError)
     assert "request 0, which has not finished" in str(world.error)
 
