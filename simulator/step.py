@@ -117,19 +117,20 @@ class Queue:
 
     def swap_out(self, request: Request, memory: Memory) -> Request:
         """Move a running request's KV out of the GPU; it waits among the swapped until it is let in again."""
-        self._take_out(request)
+        self.stop(request)
         memory.release(request)
         request.stash()
         self.swapped.append(request)
         return request
 
-    def _take_out(self, request: Request) -> None:
-        """Take a request out of those running; its counters settle."""
+    def stop(self, request: Request) -> Request:
+        """Take a request out of those running; its counters settle. It keeps its memory until it is sent back."""
         order = request.order
         assert order is not None
         del self.running[order]
         if self.catching_up.pop(order, None) is None:
             self.decoding.leave(request)
+        return request
 
     def arrange(self, order: Iterable[Request]) -> None:
         """Put those who wait into this order."""
@@ -151,12 +152,14 @@ class Queue:
         self.catching_up = leaders | self.catching_up
 
     def preempt(self, request: Request, memory: Memory, ahead: int = 0, *, to_tail: bool = False) -> Request:
-        """Send a running request back to the front of the queue, or to its tail, or where its urgency puts it.
+        """Stop a running request and send it back. `ahead` tokens of room were already made for it in this step."""
+        return self.send_back(self.stop(request), memory, ahead, to_tail=to_tail)
+
+    def send_back(self, request: Request, memory: Memory, ahead: int = 0, *, to_tail: bool = False) -> Request:
+        """Put a stopped request at the front of the queue, or at its tail, or where its urgency puts it.
 
         Its KV is lost, its tokens are not.
-        `ahead` tokens of room were already made for it in this step.
         """
-        self._take_out(request)
         memory.release(request, ahead=ahead, returns=True)
         request.forget()
         if self._urgency is not None:

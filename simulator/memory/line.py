@@ -82,22 +82,18 @@ class FreeLine:
             places.popleft()
         return hit
 
-    def put_first(self, blocks: int) -> None:
-        """Put empty blocks on the left end: they are taken next."""
-        self._left -= blocks
-        self.free += blocks
-        self.empty += blocks
-
-    def put_last(self, blocks: int) -> None:
-        """Put blocks on the right end whose content nobody can find again."""
-        self._right += blocks
-        self.free += blocks
+    def put_back(self, empty: int, full: int) -> None:
+        """Put empty blocks on the left end, to be taken next, and on the right end full ones that nobody can find."""
+        self._left -= empty
+        self._right += full
+        self.empty += empty
+        self.free += empty + full
 
     def put_strip(self, strip: Strip) -> None:
         """Put a strip on the right end, its highest position to the left."""
         strip.place = Place(self._right, len(strip), strip)
         self._places.append(strip.place)
-        self.put_last(len(strip))
+        self.put_back(0, len(strip))
 
     def lift(self, strip: Strip) -> None:
         """Take a free strip off the line, wherever it stands."""

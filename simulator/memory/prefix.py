@@ -69,7 +69,8 @@ class PrefixCached(Paged):
         if need > self.free:
             return False
         self._take(need)
-        self._publish(request, request.computed + tokens)
+        if request.prefix:
+            self._publish(request, request.computed + tokens)
         return True
 
     def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
@@ -97,11 +98,11 @@ class PrefixCached(Paged):
         tokens, size = request.computed + ahead, self.block_size
         full, table = tokens // size, self._tables.pop(request, ())
         private = full - table[-1].high if table else full
-        self._line.put_first(-(-tokens // size) - full)
         if private and returns:
+            self._line.put_back(-(-tokens // size) - full, 0)
             self._line.put_strip(self._add(Strip(request, full - private, full, {})))
         else:
-            self._line.put_last(private)
+            self._line.put_back(-(-tokens // size) - full, private)
         for strip in reversed(table):
             self._let_go(strip, request, returns)
         if not returns:
@@ -156,7 +157,8 @@ class PrefixCached(Paged):
             self._tables[request] = [self._hold(self._cut(*piece), request) for piece in found]
             request.reuse(start * self.block_size)
         self._take(need)
-        self._publish(request, request._computed + tokens)
+        if request.prefix:
+            self._publish(request, request._computed + tokens)
         return True
 
     def _hold(self, strip: Strip, request: Request) -> Strip:
@@ -172,14 +174,12 @@ class PrefixCached(Paged):
         if strip.holders:
             self._shared -= len(strip)
         elif strip.node is request and not returns:
-            self._line.put_last(len(strip))
+            self._line.put_back(0, len(strip))
         else:
             self._line.put_strip(strip)
 
     def _publish(self, request: Request, tokens: int) -> None:
         """Make the full blocks of the request's shared prefix findable, up to `tokens`; what is private can wait."""
-        if not request.prefix:
-            return
         table = self._tables.setdefault(request, [])
         at, full = (table[-1].high if table else 0), tokens // self.block_size
         for node, end in request.prefix:

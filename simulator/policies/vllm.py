@@ -16,7 +16,7 @@ from simulator.memory.base import UNLIMITED, Lengths, Memory
 from simulator.memory.paged import Paged
 from simulator.memory.prefix import PrefixCached
 from simulator.policies.base import Policy, at_most, flag, one_of, positive
-from simulator.policies.vllm_priority import by_priority, latest, least_urgent, serve_one_by_one
+from simulator.policies.vllm_priority import by_priority, serve_by_urgency
 from simulator.request import Request
 from simulator.step import Queue, Step
 
@@ -125,14 +125,28 @@ class Vllm(Policy):
             tokens = min(request.lacking, longest)
             step.chunks.append((request, tokens))
             budget -= tokens
-        first_come = self.scheduling_policy == "fcfs"
-        if budget < 0 and first_come:
+        if self.scheduling_policy == "priority":
+            if budget < 0 or not memory.take(queue.decoding, step.chunks):
+                budget = serve_by_urgency(queue, memory, step, self.max_num_batched_tokens, longest)
+            return budget
+        if budget < 0:
             queue.trim(step, -budget)
-            budget = 0
-        if budget < 0 or not memory.take(queue.decoding, step.chunks):
-            budget = serve_one_by_one(queue, memory, step, self.max_num_batched_tokens, longest,
-                                      latest if first_come else least_urgent)
-        return budget
+        if not memory.take(queue.decoding, step.chunks):
+            self._preempt_youngest(queue, memory, step)
+        return max(0, budget)
+
+    def _preempt_youngest(self, queue: Queue, memory: Memory, step: Step) -> None:
+        """The youngest goes back to the queue until there is room for the others.
+
+        The last to go may be one that does not fit itself: then the others took their blocks before it gave up its own.
+        """
+        fits = False
+        while not fits:
+            victim = queue.stop(queue.youngest)
+            step.drop(victim)
+            fits = memory.take(queue.decoding, step.chunks)
+            queue.send_back(victim, memory)
+            fits = fits or memory.take(queue.decoding, step.chunks)
 
     def _admit(self, queue: Queue, memory: Memory, step: Step, budget: int, longest: int) -> None:
         """The queue is looked at in order; the first that does not fit stops it."""

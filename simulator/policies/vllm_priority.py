@@ -1,14 +1,11 @@
-"""vLLM's priority rule, who waits first and who is preempted, and the walk by which running requests get memory.
+"""vLLM's priority rule: who waits first, who is preempted, and the walk by which running requests get memory.
 
 The walk is taken only where memory or the token budget runs short: the running requests are served one by one, in
-order. By priority a victim may already have its tokens of this step, and gives them back. First come, first served, the
-walk preempts whom a shorter rule would, but only it takes the free blocks in the engine's order.
+order, and a victim may already have its tokens of this step, which it gives back.
 Mirrors: vLLM 0.33.0.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from simulator.memory.base import Memory
 from simulator.request import Request
@@ -25,14 +22,8 @@ def least_urgent(queue: Queue) -> Request:
     return max(queue.running.values(), key=lambda request: (request.priority, request.arrival))
 
 
-def latest(queue: Queue) -> Request:
-    """Who is preempted first come, first served: the latest admission."""
-    return queue.youngest
-
-
-def serve_one_by_one(queue: Queue, memory: Memory, step: Step, budget: int, longest: int,
-                     choose: Callable[[Queue], Request]) -> int:
-    """Give the running requests their tokens in order; whoever lacks memory preempts those that `choose` names.
+def serve_by_urgency(queue: Queue, memory: Memory, step: Step, budget: int, longest: int) -> int:
+    """Give the running requests their tokens in order; whoever lacks memory preempts the least urgent.
 
     The victim may be the request itself: then the walk goes on with the next. Returns the budget left.
     """
@@ -45,7 +36,7 @@ def serve_one_by_one(queue: Queue, memory: Memory, step: Step, budget: int, long
             continue
         tokens = min(request.lacking, longest, budget)
         while request.order is not None and not memory.grow(request, tokens):
-            victim = choose(queue)
+            victim = least_urgent(queue)
             returned = granted.pop(victim, 0)
             budget += returned
             step.preempted.append(queue.preempt(victim, memory, returned))

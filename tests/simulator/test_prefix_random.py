@@ -122,7 +122,7 @@ class ReusedFirst(PrefixCached):
         if strip.node is request and not strip.holders and not returns:
             self._line._right -= len(strip)
             self._line.free -= len(strip)
-            self._line.put_first(len(strip))
+            self._line.put_back(len(strip), 0)
 
 
 class EvictableHitsNotCounted(PrefixCached):
