@@ -44,10 +44,14 @@ def simulate(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vll
     return run(scenario_of(trace=trace, policy=policy, **options))
 
 
-def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher | None = None) -> Result:
-    """Answer a scenario. Raises InputError for what cannot be run, StalledError if requests are left over."""
+def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher | None = None,
+        env: Environment | None = None) -> Result:
+    """Answer a scenario. Raises InputError for what cannot be run, StalledError if requests are left over.
+
+    `env` is a fresh SimPy environment of the caller, who wants to look at it afterwards.
+    """
     setup = prepare(scenario)
-    env = Environment(initial_time=0)
+    env = env or Environment(initial_time=0)
     client = Client(env, requests_of(setup), _most_outstanding(setup))
     accepted = int((setup.verdict == 0).sum())
     counting = _counter(accepted, progress)

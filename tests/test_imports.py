@@ -16,7 +16,7 @@ MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "co
 MEASURES = "timeline slots gaps ledger waste throughput metrics frames saved summary"
 LAYERS = ["errors version guard distribution tables", "request", "batch", "memory", "step deployment recorder clients",
           "policies", "measure contract events", "scenario replica pipeline gate prefixes", "setup", MEASURES, "result",
-          "simulate remarks", "plots report", "conformance studies", "cli"]
+          "simulate remarks", "plots report", "conformance studies bench", "cli"]
 """Lowest first. A module imports from its own layer and below; one that is not named measures something."""
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 HEAVY = ("torch", "matplotlib", "pandas", "typer", "rich", "pydantic")

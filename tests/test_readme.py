@@ -1,6 +1,7 @@
 """The README is true: its glossary, its answer, its Python and its policy are what the code gives today.
 
-``python tests/test_readme.py`` writes the glossary, the answer and the picture anew.
+``python tests/test_readme.py`` writes the glossary, the answer and the picture anew, ``python tests/test_readme.py
+speed`` what `batchsim bench` prints on this machine; that takes some minutes.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
@@ -15,7 +17,9 @@ import pytest
 from rich.console import Console
 
 import simulator as sim
-from simulator.cli.tables import print_comparison
+from simulator.bench import Bench, Measurement, bench
+from simulator.bench.running import cases
+from simulator.cli.tables import print_comparison, print_table
 from simulator.metrics import METRICS, json_keys
 from simulator.plots import save_figure, timeline_figure
 from simulator.studies.compare import Comparison
@@ -33,12 +37,27 @@ def glossary() -> str:
     return "\n".join(["| metric | unit | definition | in the JSON |", "|---|---|---|---|", *rows])
 
 
-def answer(found: Comparison) -> str:
-    """What `batchsim compare` prints, as a block of text."""
+def printed(show: Callable[[Console], None]) -> str:
+    """What is shown on a console, as a block of text."""
     page = StringIO()
-    print_comparison(Console(file=page, width=WIDTH, highlight=False), found)
+    show(Console(file=page, width=WIDTH, highlight=False))
     lines = [line.rstrip() for line in page.getvalue().splitlines()]
     return "\n".join(["```text", *lines, "```"])
+
+
+def answer(found: Comparison) -> str:
+    """What `batchsim compare` prints."""
+    return printed(lambda console: print_comparison(console, found))
+
+
+def speed(found: Bench) -> str:
+    """What `batchsim bench` prints, without the counts."""
+    def show(console: Console) -> None:
+        console.print(found.where())
+        for table in found.tables()[:2]:
+            print_table(console, table)
+
+    return printed(show)
 
 
 def part(name: str, text: str) -> str:
@@ -92,16 +111,33 @@ def test_every_command_of_the_readme_is_one() -> None:
     assert commands <= set(re.findall(r"\w+", told.stdout))
 
 
+def test_the_speed_is_that_of_every_case() -> None:
+    """The figures are one machine's; what was measured, and how it is shown, is what `batchsim bench` does today."""
+    zeros = [Measurement(*case[:3], 1, 1.0, 0.0, 1, 1, 1, 1.0) for case in cases(None, None, False, 0)]
+    shown, ours = (re.findall(r"^  (\w\S*(?:, \w+)?) +([\d,]+) ", text, re.MULTILINE) for text in
+                   (part("speed", README.read_text(encoding="utf-8")), speed(Bench({}, tuple(zeros)))))
+    assert shown == ours
+    assert len(shown) == len(zeros)
+
+
+def replace(name: str, new: str) -> None:
+    """Put a part anew between its marks."""
+    text = README.read_text(encoding="utf-8")
+    text = text.replace(f"<!-- {name} -->\n{part(name, text)}\n", f"<!-- {name} -->\n{new}\n")
+    README.write_text(text, encoding="utf-8")
+
+
 def rewrite() -> None:
     """Put today's glossary, answer and picture in place."""
     found = sim.compare()
-    text = README.read_text(encoding="utf-8")
-    for name, new in (("glossary", glossary()), ("answer", answer(found))):
-        text = text.replace(f"<!-- {name} -->\n{part(name, text)}\n", f"<!-- {name} -->\n{new}\n")
-    README.write_text(text, encoding="utf-8")
+    replace("glossary", glossary())
+    replace("answer", answer(found))
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     save_figure(timeline_figure(found.equal_slots, what=found.equal), PICTURE)
 
 
 if __name__ == "__main__":
-    rewrite()
+    if sys.argv[1:] == ["speed"]:
+        replace("speed", speed(bench()))
+    else:
+        rewrite()

@@ -46,6 +46,12 @@ def kinds(incomplete: str) -> list[str]:
     return _starting(KINDS, incomplete)
 
 
+def workloads(incomplete: str) -> list[str]:
+    """What `batchsim bench` can measure."""
+    from simulator.bench import WORKLOADS
+    return _starting(WORKLOADS, incomplete)
+
+
 def loads(incomplete: str) -> list[str]:
     """How the requests may come."""
     return _starting(("trace", "saturated"), incomplete)

@@ -25,7 +25,8 @@ def test_version(batchsim: Call) -> None:
     assert answer(batchsim, "--version") == f"batchsim {simulator.__version__}\n"
 
 
-@pytest.mark.parametrize("line", ["", "--help", "-h", "run --help", "compare --help", "list -h", "trace describe -h"])
+@pytest.mark.parametrize("line", ["", "--help", "-h", "run --help", "compare --help", "list -h", "bench -h",
+                                  "trace describe -h"])
 def test_help(line: str, batchsim: Call) -> None:
     assert " Usage: batchsim " in answer(batchsim, *line.split())
 
@@ -128,3 +129,20 @@ def test_compare_prints_tables_and_says_where_the_files_are(batchsim: Call) -> N
     assert "static" in out
     assert "vllm" in out
     assert err == "written to batchsim-out/: a JSON for each run, comparison.json, timeline.svg and batch.svg\n"
+
+
+def test_bench_prints_one_document(batchsim: Call) -> None:
+    found = json.loads(answer(batchsim, "bench", "planning", "read", "--quick", "--repeat", "1", "--json"))
+    planning, read = found["cases"]
+    assert found["machine"]["batchsim"] == simulator.__version__
+    assert (planning["workload"], planning["policy"], planning["rows"], planning["attempts"]) == (
+        "planning", "vllm", 1000, 1)
+    assert planning["steps"] >= planning["plans"] > 0
+    assert (read["policy"], read["rows"], read["steps"], read["us_per_plan"]) == ("", 20_000, None, None)
+
+
+def test_bench_prints_tables(batchsim: Call) -> None:
+    out = answer(batchsim, "bench", "policies", "--policies", "static,vllm", "--quick", "--repeat", "1")
+    assert "Every policy: all at time 0, 256 slots and no other bound" in out
+    assert "The slowest step is that of " in out
+    assert "What was done, the same on every machine" in out

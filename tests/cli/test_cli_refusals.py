@@ -18,7 +18,7 @@ Call = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]
 
 WORDS = [
-    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, conformance, trace)"),
+    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, conformance, bench, trace)"),
     ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe)"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
     ("run --zzz", "unknown option '--zzz': see `batchsim run --help`"),
@@ -54,6 +54,13 @@ WORDS = [
     ("run --result-filename a/b.json", "'a/b.json' is no name for a result file: give a plain name such as run.json"),
     ("run --policy mine.py", "policy 'mine.py' names no class: write FILE.py:CLASS, such as my_file.py:MyPolicy"),
     ("run --policy mine.py:P", "policy file mine.py: No such file or directory"),
+    ("bench plannin", "unknown workload 'plannin': did you mean 'planning'? (known: planning, command, saturated-256, "
+                      "saturated-128, million, read, policies)"),
+    ("bench --policies vlm", "unknown policy 'vlm': did you mean 'vllm'? (known: " + KNOWN),
+    ("bench --policies vllm,", "--policies takes words between commas, not 'vllm,'"),
+    ("bench --repeat 0", "repeat must be a whole number of at least 1, not 0"),
+    ("bench --repeat often", "--repeat must be a whole number, not 'often'"),
+    ("bench --seed=-1", "--seed must be a whole number of at least 0, not -1"),
 ]
 STARTS = [
     ("run --set max_num_seq=3", "unknown knob of vllm 'max_num_seq': did you mean 'max_num_seqs'? (known: "),

@@ -7,12 +7,12 @@ import time
 from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 from simpy import Environment
 from worlds import Trace, play
 
 from cost_models import Constant, CostModel, StepShape, cost_model
+from simulator.bench.made import uniform
 from simulator.clients import Client
 from simulator.deployment import Deployment
 from simulator.policies import StaticBatching, Vllm
@@ -21,13 +21,6 @@ from simulator.request import Request
 from simulator.simulate import simulate
 
 REQUESTS = 10_000
-
-
-def workload(requests: int = REQUESTS) -> Trace:
-    """Prompts of 256 to 768 tokens, outputs of 128 to 256, ten a second."""
-    rng = np.random.default_rng(0)
-    arrival = np.cumsum(rng.exponential(1e8, requests)).astype(np.int64)
-    return Trace("workload", arrival - arrival[0], rng.integers(256, 769, requests), rng.integers(128, 257, requests))
 
 
 VLLM = Vllm(max_num_seqs=128, max_num_batched_tokens=4096)
@@ -74,7 +67,7 @@ def counted(trace: Trace, policy: Any, cost: CostModel, exact: bool = False) -> 
 
 @pytest.fixture(scope="module")
 def usual() -> Counter:
-    return counted(workload(), VLLM, cost_model("auto", **LLAMA))[0]    # type: ignore[arg-type]
+    return counted(uniform(REQUESTS), VLLM, cost_model("auto", **LLAMA))[0]    # type: ignore[arg-type]
 
 
 def test_a_request_costs_a_few_plans_whatever_its_length(usual: Counter) -> None:
@@ -91,19 +84,19 @@ def test_the_cost_model_is_asked_once_a_plan_and_once_more_a_stretch(usual: Coun
 
 
 def test_a_saturated_run_plans_once_a_finish() -> None:
-    counts, _ = counted(workload(3000).saturated(), VLLM, FLAT)
+    counts, _ = counted(uniform(3000).saturated(), VLLM, FLAT)
     assert counts["plans"] <= 1.2 * counts["requests"]
 
 
 def test_static_plans_at_finishes_only() -> None:
-    counts, _ = counted(workload(2000).saturated(), StaticBatching(max_batch_size=32), FLAT)
+    counts, _ = counted(uniform(2000).saturated(), StaticBatching(max_batch_size=32), FLAT)
     assert counts["plans"] <= counts["requests"] + 2 * counts["requests"] / 32
     assert counts["steps"] >= 5 * counts["plans"]
 
 
 def test_arrivals_during_a_static_batch_cost_nothing() -> None:
-    saturated, _ = counted(workload(2000).saturated(), StaticBatching(max_batch_size=32), FLAT)
-    open_loop, _ = counted(workload(2000), StaticBatching(max_batch_size=32), FLAT)
+    saturated, _ = counted(uniform(2000).saturated(), StaticBatching(max_batch_size=32), FLAT)
+    open_loop, _ = counted(uniform(2000), StaticBatching(max_batch_size=32), FLAT)
     assert open_loop["plans"] <= 1.5 * saturated["plans"]
 
 
@@ -125,7 +118,7 @@ def test_overload_with_preemptions_stays_linear() -> None:
 @pytest.mark.parametrize("cost", ["auto", "constant"])
 def test_report_what_the_usual_workload_takes(cost: str, record_property: Any, capsys: Any) -> None:
     start = time.process_time()
-    result = simulate(workload(), VLLM, cost_model=cost, **LLAMA)
+    result = simulate(uniform(REQUESTS), VLLM, cost_model=cost, **LLAMA)
     seconds, kib = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     steps, plans = len(result.record.ends), len(result.record.plans)
     assert result.summary()["completed"] == REQUESTS

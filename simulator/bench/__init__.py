@@ -1,0 +1,14 @@
+"""bench: how fast batchsim itself is, on this machine, workload by workload. It says nothing about any engine.
+
+Read `workloads` for what is run, `work` for what one attempt is, `measuring` for the clock and the memory, `running`
+for the whole, `report` for the tables.
+
+    >>> from simulator.bench import bench
+    >>> print(bench(["planning"], quick=True).tables()[0])                              # doctest: +SKIP
+"""
+
+from simulator.bench.measuring import Measurement
+from simulator.bench.running import Bench, bench
+from simulator.bench.workloads import WORKLOADS, Case, Workload
+
+__all__ = ["WORKLOADS", "Bench", "Case", "Measurement", "Workload", "bench"]
