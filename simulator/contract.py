@@ -28,7 +28,7 @@ class Contract:
     def check_chunks(self, step: Step, now: int) -> None:
         """Whoever gets a chunk lacks that many tokens, is no member of the decoding set, and is not cut by padding."""
         for request, tokens in step.chunks:
-            if not 1 <= tokens <= request.lacking or request.decoding:
+            if not 1 <= tokens <= request.lacking or request._set is not None:
                 self.complain(f"planned a chunk of {tokens} tokens for request {request.index}, which lacks "
                               f"{request.lacking}{' and decodes' * request.decoding}", now)
             if 0 < step.pad_to < tokens:

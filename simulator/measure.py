@@ -10,7 +10,6 @@ from typing import NamedTuple
 from cost_models import CostModel, StepShape
 from simulator.memory.base import Memory
 from simulator.recorder import CODES
-from simulator.request import Request
 from simulator.step import Queue, Step
 
 
@@ -34,20 +33,18 @@ class Rows(NamedTuple):
     redoing: int = 0
 
 
-def is_late(request: Request, tokens: int) -> bool:
-    """Whether a request outside the decoding set computes just the token it emitted last: a decode, not a chunk."""
-    return tokens == 1 and request._generated > 0 and request.lacking == 1
-
-
 def rows_of(step: Step, queue: Queue) -> Rows:
-    """What the rows of a step compute."""
+    """What the rows of a step compute.
+
+    Outside the decoding set, a row that computes just the token emitted last is a decode too: a late one.
+    """
     decodes, context = (queue.decoding.size, queue.decoding.context) if step.decodes else (0, 0)
     if not step.chunks:
         return Rows(decodes, context)
     chunks, prompt, redone, redoing = [], 0, 0, 0
     for request, tokens in step.chunks:
         computed = request._computed
-        if is_late(request, tokens):
+        if tokens == 1 and request._generated and request.lacking == 1:
             decodes += 1
             context += computed
         else:

@@ -10,7 +10,7 @@ from worlds import play_both, trace_of
 
 from cost_models import Constant, CostModel, StepShape
 from simulator.batch import LockstepSet
-from simulator.measure import Rows, is_late, rows_of, shape_of
+from simulator.measure import Rows, rows_of, shape_of
 from simulator.memory import Memory
 from simulator.policies import Vllm
 from simulator.request import Request
@@ -62,7 +62,6 @@ def request(prompt: int, computed: int, generated: int) -> Request:
 ])
 def test_what_is_late(prompt: int, computed: int, generated: int, tokens: int, late: bool) -> None:
     one = request(prompt, computed, generated)
-    assert is_late(one, tokens) is late
     queue = Queue(LockstepSet(4, lambda *span: None))
     rows = Rows(1, computed) if late else Rows(0, 0, ((tokens, computed),), tokens)
     assert rows_of(Step([(one, tokens)]), queue) == rows
