@@ -89,6 +89,12 @@ class Queue:
         """The latest admission among those running."""
         return next(reversed(self.running.values()))
 
+    def decoders(self) -> list[tuple[Request, int]]:
+        """Those in the decoding set and the tokens each has generated, in running order."""
+        turn = self.decoding.turn
+        return [(request, request._generated + turn - request._joined)
+                for request in self.running.values() if request._set is not None]
+
     def wait(self, request: Request) -> None:
         """Take in a request: at the end, or where its urgency puts it."""
         if self._urgency is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from simulator.deployment import Deployment
@@ -83,7 +84,9 @@ class Policy:
     @property
     def slots(self) -> int:
         """Most requests that may run at once: the knob that says so by an engine's name; UNLIMITED without a cap."""
-        return next((getattr(self, knob) or UNLIMITED for knob in CAPS if knob in self.knobs()), UNLIMITED)
+        for knob in self._caps():
+            return getattr(self, knob) or UNLIMITED
+        return UNLIMITED
 
     @property
     def longest_prompt(self) -> int:
@@ -112,7 +115,13 @@ class Policy:
 
     def bounded_by(self, slots: int) -> Self:
         """A copy that runs up to `slots` requests and has no other bound of its own, where it has a knob for that."""
-        return replace(self, **{knob: slots for knob in CAPS if knob in self.knobs()})
+        return replace(self, **dict.fromkeys(self._caps(), slots))
+
+    @classmethod
+    @cache
+    def _caps(cls) -> tuple[str, ...]:
+        """Those of its knobs that cap the sequences."""
+        return tuple(knob for knob in CAPS if knob in cls.knobs())
 
     @classmethod
     def knobs(cls) -> dict[str, Any]:

@@ -140,7 +140,8 @@ def test_who_ends_last_is_counted_before_the_last() -> None:
 def adder_of(free: int, ratio: float, decoding: list[Request]) -> tuple[PrefillAdder, Request]:
     """A pass in chunks of 8, with so many tokens free, and a prompt that lacks 20."""
     queue, memory, unfinished = Queue(LockstepSet(1, lambda *_: None)), Paged(free, 1), Request(9, 0, 20, 5)
-    return PrefillAdder(queue, memory, ratio, decoding, mixed=0, input_tokens=100, chunk_tokens=8, page=1), unfinished
+    generated = [(request, request.generated) for request in decoding]
+    return PrefillAdder(queue, memory, ratio, generated, mixed=0, input_tokens=100, chunk_tokens=8, page=1), unfinished
 
 
 @pytest.mark.parametrize(("free", "promised", "tokens"), [(30, 10, 8), (16, 10, 6), (16, 16, 8), (5, 16, 5)])

@@ -7,7 +7,7 @@ its whole output; from the next pass on it counts among those running, and the r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Literal
 
 from simulator.memory.base import UNLIMITED, Memory
@@ -27,7 +27,7 @@ class PrefillAdder:
     Args:
         queue, memory: Lent by the replica.
         ratio: The new-token ratio.
-        decoding: Those who decode.
+        decoding: Those who decode and the tokens each has generated.
         mixed: Tokens that decodes take in the same step.
         input_tokens: Prompt tokens a pass (max_prefill_tokens).
         chunk_tokens: Tokens after which a prompt is cut; UNLIMITED: prompts are whole.
@@ -40,16 +40,16 @@ class PrefillAdder:
         cut: The request whose prompt goes on after this pass, if there is one.
     """
 
-    def __init__(self, queue: Queue, memory: Memory, ratio: float, decoding: Iterable[Request], *, mixed: int,
-                 input_tokens: int, chunk_tokens: int, page: int, most: int | None = None,
+    def __init__(self, queue: Queue, memory: Memory, ratio: float, decoding: Sequence[tuple[Request, int]], *,
+                 mixed: int, input_tokens: int, chunk_tokens: int, page: int, most: int | None = None,
                  foreseen: bool = False) -> None:
         self._queue, self._memory, self._page, self._most = queue, memory, page, most
         self._whole_prompts = chunk_tokens >= UNLIMITED
         self._input_left, self._chunk_left = input_tokens - mixed, chunk_tokens - mixed
         self._taken = mixed
-        self._promised = mixed + sum([min(request.max_tokens - request.generated, CLIP) * ratio
-                                      for request in decoding])
-        self._completions = Completions(decoding) if foreseen else None
+        self._promised = mixed + sum([min(request.max_tokens - generated, CLIP) * ratio
+                                      for request, generated in decoding])
+        self._completions = Completions(request for request, _ in decoding) if foreseen else None
         self.chunks: list[tuple[Request, int]] = []
         self.cut: Request | None = None
 

@@ -14,8 +14,8 @@ from simulator.step import Queue, Step
 
 def victims(queue: Queue) -> list[Request]:
     """Those who decode, who goes first last: fewest generated tokens, then the longest prompt, then the latest."""
-    decoding = [request for request in queue.running.values() if request.decoding]
-    return sorted(decoding, key=lambda request: (request.generated, -request.prompt), reverse=True)
+    ranked = sorted(queue.decoders(), key=lambda each: (each[1], -each[0].prompt), reverse=True)
+    return [request for request, _ in ranked]
 
 
 def retract(queue: Queue, memory: Memory, step: Step) -> list[Request]:

@@ -119,7 +119,7 @@ class Sglang(Settings):
 
     def _adder(self, queue: Queue, memory: Memory) -> PrefillAdder:
         assert self.chunked_prefill_size is not None
-        decoding = [request for request in queue.running.values() if request.decoding]
+        decoding = queue.decoders()
         ratio = 1.0 if self.ignore_eos else self.ratio.value
         return PrefillAdder(queue, memory, ratio, decoding, mixed=len(decoding) if self.mixes else 0,
                             input_tokens=self.max_prefill_tokens, chunk_tokens=self.chunked_prefill_size,
