@@ -16,7 +16,7 @@ from functools import cached_property
 from cost_models.base import CostModel, CostModelError, StepShape, empty_step, refuse_chunks
 from cost_models.kernels import Curve, KernelTable
 from cost_models.linear import femtoseconds, nanoseconds
-from cost_models.lines import Line, blend, line, neighbours
+from cost_models.lines import Line, between, blend, line, neighbours
 from cost_models.profile import Profile
 from cost_models.ranges import in_range
 
@@ -27,6 +27,7 @@ class Table(CostModel):
 
     profile: Profile
     _decoding: dict[int, Line] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _attending: dict[int, Line] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.profile.fit.table is None:
@@ -73,9 +74,8 @@ class Table(CostModel):
         if decodes < 1:
             raise empty_step()
         rest = self._rest_fs(decodes, decodes)
-        attention = self._decode_attention(decodes)
-        found = line([decodes * each for each in self._table.decode_attention.context],
-                     [rest + self._layers * fs for fs in attention])
+        at, attention, slope = self._attention_line(decodes)
+        found = Line(at, [rest + self._layers * fs for fs in attention], [self._layers * fs for fs in slope])
         return self._decoding.setdefault(decodes, found)
 
     def _chunked_fs(self, decodes: int, context: int, chunks: tuple[tuple[int, int], ...]) -> int:
@@ -84,11 +84,10 @@ class Table(CostModel):
             if new < 1:
                 raise empty_step()
             tokens += new
-        attention = self._launch_fs + sum(self._chunk_fs(new, prior) - self._launch_fs for new, prior in chunks)
+        attention = sum([self._chunk_fs(new, prior) for new, prior in chunks]) - (len(chunks) - 1) * self._launch_fs
         if decodes:
+            beside = (self._attending.get(decodes) or self._attention_line(decodes)).value(context)
             mixed = self._table.mixed
-            beside = line([decodes * each for each in self._table.decode_attention.context],
-                          self._decode_attention(decodes)).value(context)
             attention = round(mixed.prefill_attention * attention + mixed.decode_attention * beside)
         return self._rest_fs(tokens, decodes + len(chunks)) + self._layers * attention
 
@@ -98,13 +97,14 @@ class Table(CostModel):
         host = self._host_fs + sequences * self._host_seq_fs
         return self._layers * layer + self._head.value(sequences) + host
 
-    def _decode_attention(self, decodes: int) -> list[int]:
-        """Attention of one layer at each context of the grid, in fs."""
-        knots = self._table.decode_attention.sequences
-        low, high = neighbours(knots, decodes)
-        if low == high:
-            return self._decode_rows[low]
-        return blend(self._decode_rows[low], self._decode_rows[high], decodes, knots[low], knots[high])
+    def _attention_line(self, decodes: int) -> Line:
+        """Attention of one layer by total context, in fs; worked out once for each number of sequences."""
+        grid = self._table.decode_attention
+        low, high = neighbours(grid.sequences, decodes)
+        row = self._decode_rows[low]
+        if low != high:
+            row = blend(row, self._decode_rows[high], decodes, grid.sequences[low], grid.sequences[high])
+        return self._attending.setdefault(decodes, line([decodes * each for each in grid.context], row))
 
     def _chunk_fs(self, new: int, prior: int) -> int:
         """Attention of one layer for one chunk, in fs."""
@@ -117,7 +117,7 @@ class Table(CostModel):
         here = self._prefill_lines[low].value(prior)
         if low == high:
             return total + here
-        return total + blend([here], [self._prefill_lines[high].value(prior)], new, knots[low], knots[high])[0]
+        return total + between(here, self._prefill_lines[high].value(prior), new, knots[low], knots[high])
 
     # The table in whole femtoseconds, worked out once.
 
