@@ -57,7 +57,7 @@ def cost_model(
         return aiconfigurator(model, gpu, dtype, kv_dtype, tensor_parallel_size)
     if text in PROFILED:
         return _of_form(_bundled_for(wanted, text), text)
-    profile = None if text in FORMS else _named(text, wanted, model)
+    profile = _fitting(text, wanted, model)
     if text == "auto":
         profile = next((known for known in bundled_profiles().values() if known.layout == wanted), None)
     if profile is None:
@@ -85,11 +85,20 @@ def _bundled_for(wanted: str, form: str) -> Profile:
     return layouts[wanted]
 
 
-def _named(text: str, wanted: str, model: ModelSpec) -> Profile:
+def profile_named(name: str | Path) -> Profile | None:
+    """The profile of this name or in this file; None for a form. Raises CostModelError if there is none."""
+    text = str(name)
+    if text in FORMS or text.partition(":")[0] == "constant":
+        return None
     if text.endswith((".yaml", ".yml")):
-        profile = read_profile(text)
-    else:
-        profile = bundled_profiles()[choose("cost model", text, [*FORMS, *bundled_profiles()])]
+        return read_profile(text)
+    return bundled_profiles()[choose("cost model", text, [*FORMS, *bundled_profiles()])]
+
+
+def _fitting(text: str, wanted: str, model: ModelSpec) -> Profile | None:
+    profile = profile_named(text)
+    if profile is None:
+        return None
     if profile.layout != wanted:
         raise CostModelError(f"profile '{text}' is for {profile.layout}, not {wanted}: use 'auto' instead")
     with located(f"profile '{text}'"):
@@ -108,6 +117,8 @@ class CostModelRow(NamedTuple):
     dtype: str | None = None
     kv_dtype: str | None = None
     tensor_parallel_size: int | None = None
+    layout: str | None = None
+    """``tp4``: tensor parallel on 4 GPUs."""
     mape_decode: float | None = None
     mape_prefill: float | None = None
     mape_mixed: float | None = None
@@ -144,5 +155,6 @@ def _row(profile: Profile) -> CostModelRow:
         dtype=profile.dtype,
         kv_dtype=profile.kv_dtype,
         tensor_parallel_size=profile.tensor_parallel_size,
+        layout=f"tp{profile.tensor_parallel_size}",
         **errors,
     )

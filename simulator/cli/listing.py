@@ -104,7 +104,7 @@ KINDS: Mapping[str, tuple[Callable[[], list[Row]], tuple[str, ...]]] = {
     "models": (models, ("name", "parameters", "layers", "kv_heads", "kv_bytes_per_token", "max_model_len")),
     "gpus": (gpus, ("name", "device_bytes", "bandwidth", "bf16_flops", "fp8_flops")),
     "traces": (standins, ("name", "rows", "arrivals", "licence")),
-    "cost-models": (cost_models, ("name", "form", "origin")),
+    "cost-models": (cost_models, ("name", "form", "layout", "origin")),
 }
 """What can be listed: how its rows are made, and which of their columns a short list shows."""
 
