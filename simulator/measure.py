@@ -66,7 +66,7 @@ def shape_of(step: Step, rows: Rows) -> StepShape:
 
 
 def excess_of(cost: CostModel, rows: Rows, took: int, steps: int) -> int:
-    """Nanoseconds by which steps that took so long exceed what their useful rows would take at their own lengths."""
+    """Nanoseconds by which steps that cost so much exceed what their useful rows would cost at their own lengths."""
     shape = StepShape(rows.decodes, rows.context, rows.chunks)
     if shape.chunks:
         return took - cost.time(shape)

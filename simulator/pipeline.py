@@ -60,12 +60,12 @@ class PipelinedReplica(Replica):
             self.queue.land(step)
             self._commit(step, 1)
 
-    def _timed(self, now: int, lasts: int) -> tuple[int, list[int]]:
+    def _timed(self, now: int, lasts: list[int]) -> tuple[int, list[int]]:
         """The step's way through the stages: it enters each when it has left the one before and the stage is free."""
         at, ends, stages = now, self.record.ends, len(self._free_from)
         start = max(at, ends[-1]) if ends else at
         for stage in range(stages):
-            part = lasts * (stage + 1) // stages - lasts * stage // stages
+            part = lasts[0] * (stage + 1) // stages - lasts[0] * stage // stages
             at = self._free_from[stage] = max(at, self._free_from[stage]) + part
         return start, [at]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from simpy import Environment, Event
 
-from cost_models import CostModel, StepShape
+from cost_models import CostModel, Noise, StepShape
 from simulator.batch import ListedSet, LockstepSet
 from simulator.contract import LATEST, Contract
 from simulator.events import Last, Watcher
@@ -42,12 +42,15 @@ class Replica:
         on_finish: Called with each request that leaves.
         on_refuse: Called with each request that is refused because the engine has its hands full.
         watch: See Watcher.
+        noise: Draws how long steps last, given what they cost; None: what they cost.
+        scheduling: What the scheduler adds to a step: so many ns, and so many more for each request that runs.
     """
 
     def __init__(self, env: Environment, policy: Policy, memory: Memory, cost: CostModel, outputs: Sequence[int], *,
                  exact: bool = False, on_finish: Callable[[Request], None] | None = None,
                  on_refuse: Callable[[Request], None] | None = None,
-                 watch: Watcher | None = None) -> None:
+                 watch: Watcher | None = None, noise: Noise | None = None,
+                 scheduling: tuple[int, int] = (0, 0)) -> None:
         self.env, self.policy, self.memory, self.cost = env, policy, memory, cost
         self.record = Recorder()
         self.decoding = (ListedSet if exact else LockstepSet)(memory.block_size, self.record.span)
@@ -55,6 +58,7 @@ class Replica:
         self._contract = Contract(policy, self.queue, memory)
         self.finished = 0
         self._outputs, self._on_finish, self._on_refuse, self._watch = outputs, on_finish, on_refuse, watch
+        self._noise, self._scheduling = noise, scheduling
         self._most = policy.max_outstanding
         self._fast = policy.is_steady() and not exact
         self._urgent = policy.urgency() is not None
@@ -134,44 +138,52 @@ class Replica:
         rows = rows_of(step, queue)
         shape = shape_of(step, rows)
         priced = self._priced(step, shape)
-        lasts = self.cost.time(priced) + step.delay
         row = row_of(step, queue, memory, rows, shape.padded)
-        times = self._at_most(step, lasts, now)
-        if times == 1:
-            start, ends = self._timed(now, lasts)
-            record.used.append(memory.used)
-        else:
-            start, ends = now, self._stretch(step, priced, times, now)
+        costs, delay = [self.cost.time(priced)], step.delay + self._scheduling[0]
+        if self._scheduling[1]:
+            delay += self._scheduling[1] * len(queue.running)
+        times = self._at_most(step, costs[0] + delay, now)
+        if times > 1:
+            costs = self.cost.decode_times(priced, times)
+        start, ends = self._timed(now, self._lasting(costs, delay, priced))
+        used = [memory.used]
+        if times > 1:
+            ends, used = self._shorten(step, ends, used)
         if ends[-1] > LATEST or not 0 <= memory.free <= memory.capacity:
             self._contract.refuse_room(ends[-1], now)
         if self._watch:
             self._watch.planned(step, queue, now)
-        excess = excess_of(self.cost, rows, ends[-1] - now, len(ends)) if shape.padded or step.pad_to else 0
+        excess = excess_of(self.cost, rows, sum(costs[:len(ends)]), len(ends)) if shape.padded or step.pad_to else 0
         record.plan(start, len(ends), *row, excess)
         record.ends.extend(ends)
+        record.used.extend(used)
         if self._ranged:
             record.out_of_range += out_of_range(self.cost, priced, len(ends))
         return ends
 
-    def _timed(self, now: int, lasts: int) -> tuple[int, list[int]]:
-        """When one step starts, and when it ends."""
-        return now, [now + lasts]
+    def _lasting(self, costs: list[int], delay: int, shape: StepShape) -> list[int]:
+        """How long steps of these costs last: as it is drawn, and with what delays each."""
+        if self._noise:
+            costs = self._noise.draw(costs, len(self.record.ends), shape)
+        return [cost + delay for cost in costs] if delay else costs
 
-    def _stretch(self, step: Step, priced: StepShape, times: int, now: int) -> list[int]:
-        """The ends of as many repetitions as the step gets; their memory is taken."""
-        durations = self.cost.decode_times(priced, times)
-        if step.delay:
-            durations = [lasts + step.delay for lasts in durations]
-        ends = list(accumulate(durations, initial=now))[1:]
-        if self._heeds_arrivals(step):    # keep those that start before an arrival that could be let in
+    def _timed(self, now: int, lasts: list[int]) -> tuple[int, list[int]]:
+        """When steps that last so long start and end: at once, and one after the other."""
+        if len(lasts) == 1:
+            return now, [now + lasts[0]]
+        return now, list(accumulate(lasts, initial=now))[1:]
+
+    def _shorten(self, step: Step, ends: list[int], used: list[int]) -> tuple[list[int], list[int]]:
+        """Keep the repetitions that start before an arrival that could be let in, and that find memory."""
+        if self._heeds_arrivals(step):
             horizon = self.env.peek()
             if ends[-1] > horizon:
                 del ends[bisect_left(ends, horizon) + 1:]
-        used, more = [self.memory.used], len(ends) - 1
-        if more:
+        if len(ends) > 1:
+            more = len(ends) - 1
             used += self.memory.extend(self.decoding, more) if step.decodes else used * more
-        self.record.used.extend(used)
-        return ends[:len(used)]
+            del ends[len(used):]
+        return ends, used
 
     def _take_note(self, step: Step, now: int) -> None:
         """Close the stays of those preempted and open those of the admitted; look at what each is to compute."""

@@ -104,7 +104,7 @@ KINDS: Mapping[str, tuple[Callable[[], list[Row]], tuple[str, ...]]] = {
     "models": (models, ("name", "parameters", "layers", "kv_heads", "kv_bytes_per_token", "max_model_len")),
     "gpus": (gpus, ("name", "device_bytes", "bandwidth", "bf16_flops", "fp8_flops")),
     "traces": (standins, ("name", "rows", "arrivals", "licence")),
-    "cost-models": (cost_models, ("name", "form", "origin")),
+    "cost-models": (cost_models, ("name", "form", "layout", "origin")),
 }
 """What can be listed: how its rows are made, and which of their columns a short list shows."""
 
@@ -113,7 +113,8 @@ def _table(rows: list[Row], columns: tuple[str, ...]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         numbers = any(isinstance(row[column], int | float) for row in rows)
-        table.add_column(column.replace("_", " "), justify="right" if numbers else "left", overflow="fold")
+        table.add_column(column.replace("_", " "), justify="right" if numbers else "left", overflow="fold",
+                         no_wrap=column == "name")
     for row in rows:
         table.add_row(*(Text(_shown(row[column], column)) for column in columns))
     return table

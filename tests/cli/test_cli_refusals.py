@@ -18,7 +18,7 @@ Call = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]
 
 WORDS = [
-    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, conformance, bench, trace)"),
+    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, conformance, bench, trace, cost)"),
     ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe)"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
     ("run --zzz", "unknown option '--zzz': see `batchsim run --help`"),
@@ -69,7 +69,7 @@ STARTS = [
     ("run --model lama-3.1-8b", "unknown model 'lama-3.1-8b': did you mean 'llama-3.1-8b'? (known: "),
     ("run --cost-model rofline", "unknown cost model 'rofline': did you mean 'roofline'? (known: "),
     ("run --dtype int4", "unknown dtype 'int4' (known: "),
-    ("run --tensor-parallel-size 3", "tensor_parallel_size 3 does not divide the "),
+    ("run --tensor-parallel-size 3", "tensor_parallel_size 3 does not deal the "),
     ("run --trace azure-conv", "no trace file or bundled trace 'azure-conv': did you mean 'azure-conv-2023'? "),
     ("trace describe nowhere.csv", "no trace file or bundled trace 'nowhere.csv'"),
     ("run --max-tokens some", "unknown rule 'some' for max_tokens"),

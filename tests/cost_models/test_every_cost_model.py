@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cost_models import (
     GPUS,
     MODELS,
+    CapturedGraphs,
     Constant,
     CostModel,
     CostModelError,
@@ -17,8 +17,12 @@ from cost_models import (
     Roofline,
     StepShape,
     bundled_profiles,
+    noise_for,
 )
-from cost_models.profile import Decode, Host, Prefill, Range, read_profile
+from cost_models.fits import Range, Regime
+from cost_models.graphs import VLLM_SIZES
+from cost_models.profile import Host, read_profile
+from cost_models.table import Table
 
 EIGHT_B, SEVENTY_B, OPT = MODELS["llama-3.1-8b"], MODELS["llama-3.1-70b"], MODELS["opt-13b"]
 
@@ -45,9 +49,14 @@ class Own(CostModel):
 ROUND = read_profile(Path(__file__).with_name("round.yaml"))
 
 
-def regimes(**changes: Any) -> Regimes:
-    """The round profile with some sections replaced."""
-    return Regimes(replace(ROUND, **changes))
+TABLE = read_profile(Path(__file__).with_name("table.yaml"))
+
+
+def regimes(range: Range | None = None, host: Host = ROUND.host, **changes: Regime) -> Regimes:
+    """The round profile with some parts replaced."""
+    assert ROUND.fit.regimes is not None
+    fit = replace(ROUND.fit, range=range, regimes=replace(ROUND.fit.regimes, **changes))
+    return Regimes(replace(ROUND, fit=fit, host=host))
 
 
 CASES: dict[str, CostModel] = {
@@ -56,11 +65,16 @@ CASES: dict[str, CostModel] = {
     "roofline": Roofline(EIGHT_B, GPUS["h100-80"]),
     "roofline-fp8": Roofline(EIGHT_B, GPUS["l40s"], dtype="fp8", kv_dtype="fp8"),
     "roofline-tp": Roofline(SEVENTY_B, GPUS["h100-80"], tensor_parallel_size=4, host_per_seq_ms=0.01),
+    "roofline-copies": Roofline(EIGHT_B, GPUS["h200"], tensor_parallel_size=16),
+    "captured": CapturedGraphs(Roofline(EIGHT_B, GPUS["h100-80"]), VLLM_SIZES),
+    "captured-table": CapturedGraphs(Table(TABLE), (1, 2, 4, 8, 64, 128)),
     "roofline-tied": Roofline(OPT, GPUS["a100-40"]),
     "round": regimes(),
     "ranged": regimes(range=Range(decodes=(1, 256), chunk_tokens=(1, 8192))),
-    "context-only": regimes(decode=Decode(0, 0, 0.37e-6), host=Host("assumed", 0)),
-    "all-zero": regimes(decode=Decode(0, 0, 0), prefill=Prefill(0, 0, 0), host=Host("assumed", 0)),
+    "six": regimes(decode=Regime(4, 1, 0.01, 0.25, 0.001)),
+    "context-only": regimes(decode=Regime(0, per_context_token_ms=0.37e-6), host=Host("assumed", 0)),
+    "all-zero": regimes(decode=Regime(0), prefill=Regime(0), mixed=Regime(0), host=Host("assumed", 0)),
+    "table": Table(TABLE),
     **{name: Regimes(profile) for name, profile in bundled_profiles().items()},
 }
 
@@ -89,6 +103,23 @@ def test_decode_times_are_that_many_calls(model: CostModel, k: int) -> None:
 
 
 @every_model
+@pytest.mark.parametrize("growth", [0, 1, 5, 200])
+def test_context_may_grow_by_other_than_a_token_a_sequence(model: CostModel, growth: int) -> None:
+    for shape in (StepShape(1, 1), StepShape(7, 90), StepShape(128, 128 * 700)):
+        calls = [model.time(shape._replace(context=shape.context + i * growth)) for i in range(130)]
+        assert model.decode_times(shape, 130, growth) == calls
+
+
+@every_model
+def test_noise_round_it_keeps_its_mean_and_its_stretches(model: CostModel) -> None:
+    noise, calm = noise_for(model, 0.3, seed=1), model.decode_times(StepShape(3, 300), 2000)
+    drawn = noise.draw(calm, 0, StepShape(3, 300))
+    assert drawn[500:600] == noise.draw(calm[500:600], 500, StepShape(3, 300))
+    if min(calm) > 1000:
+        assert sum(drawn) == pytest.approx(sum(calm), rel=0.03)
+
+
+@every_model
 def test_decode_times_beyond_64_bits(model: CostModel) -> None:
     shape = StepShape(1000, 1 << 60)
     calls = [model.time(StepShape(1000, shape.context + i * 1000)) for i in range(100)]
@@ -99,7 +130,9 @@ def grown(shape: StepShape) -> list[StepShape]:
     """The shape with a little more of each thing it has, in the same regime."""
     more = []
     if shape.decodes:
-        more += [shape._replace(decodes=shape.decodes + 1), shape._replace(context=shape.context + 1000)]
+        each = -(-shape.context // shape.decodes)    # one more sequence brings a context like that of the others
+        more += [shape._replace(decodes=shape.decodes + 1, context=shape.context + each)]
+        more += [shape._replace(context=shape.context + 1000)]
     if shape.chunks:
         (new, prior), *rest = shape.chunks
         more += [shape._replace(chunks=(chunk, *rest)) for chunk in ((new + 64, prior), (new, prior + 500))]
@@ -157,6 +190,7 @@ def test_it_names_itself_in_one_line(model: CostModel) -> None:
 
 @every_model
 def test_range_is_stated_or_unknown(model: CostModel) -> None:
-    stated = isinstance(model, Regimes) and model.profile.range is not None
+    inside = model.cost if isinstance(model, CapturedGraphs) else model
+    stated = isinstance(inside, Table) or (isinstance(inside, Regimes) and inside.profile.fit.range is not None)
     answers = {model.in_range(shape) for shape in DECODES + PREFILLS + MIXED}
     assert answers <= ({True, False} if stated else {None})
