@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from simulator.errors import InputError, PolicyError
 from simulator.memory.base import Memory
 from simulator.policies.base import Policy
-from simulator.step import Queue, Step
+from simulator.step import Queue, Step, Wait
 
 LATEST = 1 << 62
 """The clock counts nanoseconds in 64 bits."""
+MOST_WAITS = 10_000
+"""In a row, where nobody runs and nobody else will come."""
 
 
 class Contract:
@@ -34,11 +36,23 @@ class Contract:
             if 0 < step.pad_to < tokens:
                 self.complain(f"pads to {step.pad_to} tokens, but request {request.index} computes {tokens}", now)
 
-    def refuse_room(self, end: int, now: int) -> NoReturn:
-        """The clock leaves its 64 bits, or somebody holds memory that is not there."""
+    def check_room(self, end: int, now: int) -> None:
+        """The clock stays within 64 bits, and nobody holds memory that is not there."""
         if end > LATEST:
             raise InputError("the simulated time passes 146 years: check the cost model and the arrivals")
-        self.complain("holds more memory than there is, or gave back more than it took", now)
+        if not 0 <= self._memory.free <= self._memory.capacity:
+            self.complain("holds more memory than there is, or gave back more than it took", now)
+
+    def check_wait(self, decision: Any, waits: int, now: int) -> None:
+        """What is neither a step nor None is a wait that ends later; it does not come for ever, once nobody will."""
+        if not isinstance(decision, Wait):
+            self.complain(f"plan must return a Step, a Wait or None, not {decision!r}", now)
+        if not isinstance(decision.until, int):
+            self.complain(f"waits until {decision.until!r}, no whole number of nanoseconds", now)
+        if self._queue.closed and not self._queue.running and waits > MOST_WAITS:
+            self.complain("waits again and again, although no request will follow", now)
+        if decision.until <= now:
+            self.complain(f"waits until {decision.until} ns, which is not later", now)
 
     def blame(self, error: Exception, now: int) -> NoReturn:
         """What goes wrong with the step of a policy of somebody's own is that policy's fault."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cost_models import CostModel, StepShape
+from cost_models import StepShape
 from simulator.memory.base import Memory
 from simulator.recorder import CODES
 from simulator.step import Queue, Step
@@ -63,20 +63,6 @@ def shape_of(step: Step, rows: Rows) -> StepShape:
         padding = step.spent + sum([step.pad_to - tokens for tokens, _ in rows.chunks])
         return StepShape(decodes, decodes * step.pad_to, ((step.pad_to, 0),) * len(rows.chunks), padding, "padded")
     return StepShape(decodes, rows.context + step.spent_context, rows.chunks, step.spent)
-
-
-def excess_of(cost: CostModel, rows: Rows, took: int, steps: int) -> int:
-    """Nanoseconds by which steps that cost so much exceed what their useful rows would cost at their own lengths."""
-    shape = StepShape(rows.decodes, rows.context, rows.chunks)
-    if shape.chunks:
-        return took - cost.time(shape)
-    return took - sum(cost.decode_times(shape, steps)) if shape.decodes else took
-
-
-def out_of_range(cost: CostModel, shape: StepShape, steps: int) -> int:
-    """How many of these steps lie outside the cost model's measured range."""
-    shapes = (shape._replace(context=shape.context + ahead * shape.decodes) for ahead in range(steps))
-    return sum(not cost.in_range(each) for each in shapes)
 
 
 def row_of(step: Step, queue: Queue, memory: Memory, rows: Rows, padded: int) -> tuple[int, ...]:

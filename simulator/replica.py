@@ -12,57 +12,47 @@ from typing import Any
 
 from simpy import Environment, Event
 
-from cost_models import CostModel, Noise, StepShape
+from cost_models import StepShape
 from simulator.batch import ListedSet, LockstepSet
-from simulator.contract import LATEST, Contract
+from simulator.contract import Contract
 from simulator.events import Last, Watcher
-from simulator.measure import excess_of, out_of_range, row_of, rows_of, shape_of
+from simulator.measure import row_of, rows_of, shape_of
 from simulator.memory.base import UNLIMITED, Memory
 from simulator.policies.base import Policy
+from simulator.pricing import SMALLEST, Pricing
 from simulator.recorder import Recorder
 from simulator.request import Request
 from simulator.step import Queue, Step, Wait
 
-MOST_WAITS = 10_000
-"""In a row, where nobody runs and nobody else will come."""
-SMALLEST = StepShape(1, 0)
-"""What a step is priced as that computes nothing."""
-
 
 class Replica:
-    """One engine with one policy, one memory and one cost model.
+    """One engine with one policy, one memory and one price of a step.
 
     Args:
         env: The SimPy environment; its clock counts integer nanoseconds.
         policy: A resolved policy that nobody else uses.
         memory: Its KV cache.
-        cost: The price of a step.
+        pricing: How long steps last.
         outputs: True output tokens by request index. Nobody but the replica reads them.
         exact: Ask the policy at every step and keep the decoding set as a plain list.
         on_finish: Called with each request that leaves.
         on_refuse: Called with each request that is refused because the engine has its hands full.
         watch: See Watcher.
-        noise: Draws how long steps last, given what they cost; None: what they cost.
-        scheduling: What the scheduler adds to a step: so many ns, and so many more for each request that runs.
     """
 
-    def __init__(self, env: Environment, policy: Policy, memory: Memory, cost: CostModel, outputs: Sequence[int], *,
+    def __init__(self, env: Environment, policy: Policy, memory: Memory, pricing: Pricing, outputs: Sequence[int], *,
                  exact: bool = False, on_finish: Callable[[Request], None] | None = None,
-                 on_refuse: Callable[[Request], None] | None = None,
-                 watch: Watcher | None = None, noise: Noise | None = None,
-                 scheduling: tuple[int, int] = (0, 0)) -> None:
-        self.env, self.policy, self.memory, self.cost = env, policy, memory, cost
+                 on_refuse: Callable[[Request], None] | None = None, watch: Watcher | None = None) -> None:
+        self.env, self.policy, self.memory, self.pricing = env, policy, memory, pricing
         self.record = Recorder()
         self.decoding = (ListedSet if exact else LockstepSet)(memory.block_size, self.record.span)
         self.queue = Queue(self.decoding, policy.urgency())
         self._contract = Contract(policy, self.queue, memory)
         self.finished = 0
         self._outputs, self._on_finish, self._on_refuse, self._watch = outputs, on_finish, on_refuse, watch
-        self._noise, self._scheduling = noise, scheduling
         self._most = policy.max_outstanding
         self._fast = policy.is_steady() and not exact
         self._urgent = policy.urgency() is not None
-        self._ranged = cost.in_range(StepShape(1, 1)) is not None
         self._barren = False    # whether the latest step computed nothing
         self._waits = 0         # since the latest step
         self._doorbell: Event | None = None
@@ -116,56 +106,39 @@ class Replica:
         self._doorbell = bell = self.env.event()
         if decision is None:
             yield bell
-        elif not isinstance(decision, Wait):
-            self._contract.complain(f"plan must return a Step, a Wait or None, not {decision!r}", self.now)
-        elif not isinstance(decision.until, int):
-            self._contract.complain(f"waits until {decision.until!r}, no whole number of nanoseconds", self.now)
-        elif self.queue.closed and not self.queue.running and self._waits > MOST_WAITS:
-            self._contract.complain("waits again and again, although no request will follow", self.now)
-        elif decision.until > self.now:
+        else:
+            self._contract.check_wait(decision, self._waits, self.now)
             self._waits += 1
             yield bell | self.env.timeout(decision.until - self.now)
             self._doorbell = None
-        else:
-            self._contract.complain(f"waits until {decision.until} ns, which is not later", self.now)
         yield Last(self.env, 0)    # requests of the same instant are all seen
 
     def _begin(self, step: Step, now: int) -> list[int]:
         """Note what the step is, how often it repeats, and when each repetition ends."""
-        queue, memory, record = self.queue, self.memory, self.record
+        queue, memory, record, pricing = self.queue, self.memory, self.record, self.pricing
         self._waits = 0
         self._take_note(step, now)
         rows = rows_of(step, queue)
         shape = shape_of(step, rows)
         priced = self._priced(step, shape)
+        costs, delay = [pricing.cost.time(priced)], pricing.delay(step, len(queue.running))
         row = row_of(step, queue, memory, rows, shape.padded)
-        costs, delay = [self.cost.time(priced)], step.delay + self._scheduling[0]
-        if self._scheduling[1]:
-            delay += self._scheduling[1] * len(queue.running)
         times = self._at_most(step, costs[0] + delay, now)
         if times > 1:
-            costs = self.cost.decode_times(priced, times)
-        start, ends = self._timed(now, self._lasting(costs, delay, priced))
+            costs = pricing.cost.decode_times(priced, times)
+        start, ends = self._timed(now, pricing.lasting(costs, delay, priced, len(record.ends)))
         used = [memory.used]
         if times > 1:
             ends, used = self._shorten(step, ends, used)
-        if ends[-1] > LATEST or not 0 <= memory.free <= memory.capacity:
-            self._contract.refuse_room(ends[-1], now)
+        self._contract.check_room(ends[-1], now)
         if self._watch:
             self._watch.planned(step, queue, now)
-        excess = excess_of(self.cost, rows, sum(costs[:len(ends)]), len(ends)) if shape.padded or step.pad_to else 0
+        excess = pricing.excess(costs[:len(ends)], rows) if shape.padded or step.pad_to else 0
         record.plan(start, len(ends), *row, excess)
         record.ends.extend(ends)
         record.used.extend(used)
-        if self._ranged:
-            record.out_of_range += out_of_range(self.cost, priced, len(ends))
+        record.out_of_range += pricing.out_of_range(priced, len(ends))
         return ends
-
-    def _lasting(self, costs: list[int], delay: int, shape: StepShape) -> list[int]:
-        """How long steps of these costs last: as it is drawn, and with what delays each."""
-        if self._noise:
-            costs = self._noise.draw(costs, len(self.record.ends), shape)
-        return [cost + delay for cost in costs] if delay else costs
 
     def _timed(self, now: int, lasts: list[int]) -> tuple[int, list[int]]:
         """When steps that last so long start and end: at once, and one after the other."""

@@ -21,6 +21,7 @@ from simulator.memory.base import UNLIMITED
 from simulator.pipeline import replica_for
 from simulator.policies import Policy
 from simulator.prefixes import prefixes
+from simulator.pricing import Pricing
 from simulator.replica import Replica
 from simulator.request import Request
 from simulator.result import Result
@@ -59,10 +60,9 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
     counting = _counter(accepted, progress)
     memory = setup.policy.memory(setup.deployment, setup.output)
     outputs = array("q", setup.output.astype(np.int64).tobytes())
-    replica = replica_for(env, setup.policy, memory, setup.cost, outputs, exact=scenario.exact,
-                          on_finish=counting(_delayed(env, setup, client.finished)),
-                          on_refuse=counting(client.refused), watch=watch, noise=setup.noise,
-                          scheduling=setup.scheduling)
+    replica = replica_for(env, setup.policy, memory, Pricing(setup.cost, setup.noise, setup.scheduling), outputs,
+                          exact=scenario.exact, on_finish=counting(_delayed(env, setup, client.finished)),
+                          on_refuse=counting(client.refused), watch=watch)
     client.send_to(replica)
     with _without_collector():
         env.run()

@@ -21,6 +21,7 @@ from simulator.deployment import Deployment
 from simulator.memory import UNLIMITED, Memory
 from simulator.pipeline import replica_for
 from simulator.policies import Policy
+from simulator.pricing import Pricing
 from simulator.recorder import Record
 from simulator.replica import Replica
 from simulator.request import Request
@@ -182,7 +183,7 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
         fails: Keep an error of the run in `error` and check nothing, instead of raising it.
         prefixes: Shared prefix of each request's prompt; nobody has one by default.
         priorities: Priority of each request; 0 by default.
-        noise, scheduling: See Replica.
+        noise, scheduling: See Pricing.
     """
     rows = [(*row, row[2])[:4] for row in rows]
     cost = cost or Constant(STEP)
@@ -197,7 +198,7 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
     client = Client(env, requests, limit)
     world = World(rows, policy, memory, exact, cost, limit, None, client,    # type: ignore[arg-type]
                   prefixes, priorities)
-    replica = attach(world, env, keep, noise=noise, scheduling=scheduling)
+    replica = attach(world, env, keep, Pricing(cost, noise, scheduling))
     client.send_to(replica)
     try:
         env.run()
@@ -211,7 +212,7 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
     return world
 
 
-def attach(world: World, env: Environment, keep: bool, **options: Any) -> Replica:
+def attach(world: World, env: Environment, keep: bool, pricing: Pricing) -> Replica:
     """Make the replica of a world, with all ears on; somebody must send it requests."""
     def on_finish(request: Request) -> None:
         world.left.append(request.index)
@@ -219,8 +220,8 @@ def attach(world: World, env: Environment, keep: bool, **options: Any) -> Replic
         world.client.finished(request)
 
     _listen_for_waits(world, env)
-    world.replica = replica_for(env, world.policy, world.memory, world.cost, world.output, exact=world.exact,
-                                on_finish=on_finish, watch=_Log(world, keep), **options)
+    world.replica = replica_for(env, world.policy, world.memory, pricing, world.output, exact=world.exact,
+                                on_finish=on_finish, watch=_Log(world, keep))
     return world.replica
 
 

@@ -16,6 +16,7 @@ from simulator.clients import Client
 from simulator.conformance.engine import Case, Decision, Row, Totals
 from simulator.memory.base import Memory
 from simulator.policies.base import Policy
+from simulator.pricing import Pricing
 from simulator.replica import Replica
 from simulator.request import Request
 from simulator.step import Queue, Step, Wait
@@ -40,7 +41,7 @@ class Replay:
         self._env = Environment(initial_time=0)
         narrator = Narrator(case, self._hear)
         policy = Asking(case, narrator.idle)
-        self._replica = Replica(self._env, policy, case.memory, case.cost, case.outputs, exact=exact,
+        self._replica = Replica(self._env, policy, case.memory, Pricing(case.cost), case.outputs, exact=exact,
                                 on_finish=narrator.left, watch=narrator)
         narrator.replica = self._replica
         Client(self._env, iter(case.requests)).send_to(self._replica)

@@ -16,6 +16,7 @@ from simulator.bench.made import uniform
 from simulator.clients import Client
 from simulator.deployment import Deployment
 from simulator.policies import StaticBatching, Vllm
+from simulator.pricing import Pricing
 from simulator.replica import Replica
 from simulator.request import Request
 from simulator.simulate import simulate
@@ -54,7 +55,8 @@ def counted(trace: Trace, policy: Any, cost: CostModel, exact: bool = False) -> 
     memory = policy.memory(deployment, trace.output)
     columns = zip(trace.arrival.tolist(), trace.prompt.tolist(), trace.output.tolist(), strict=True)
     client = Client(env, (Request(index, at, prompt, output) for index, (at, prompt, output) in enumerate(columns)))
-    replica = Replica(env, policy, memory, asked, trace.output.tolist(), exact=exact, on_finish=client.finished)
+    replica = Replica(env, policy, memory, Pricing(asked), trace.output.tolist(), exact=exact,
+                      on_finish=client.finished)
     client.send_to(replica)
     counts = asked.counts
     while env._queue:

@@ -29,6 +29,7 @@ from simulator.errors import InputError
 from simulator.memory import UNLIMITED
 from simulator.policies import POLICIES, Orca, Policy, StaticBatching, Vllm, load_policy
 from simulator.policies.making import make_policy
+from simulator.pricing import Pricing
 from simulator.replica import Replica
 from simulator.request import Request
 
@@ -152,7 +153,8 @@ def left_at(kind: type[Policy], rows: Rows, ids: list[int]) -> tuple[list[int], 
         left[ids.index(request.index)] = env.now    # type: ignore[call-overload]
         client.finished(request)
 
-    replica = Replica(env, policy, policy.memory(deployment, outputs), Affine(), outputs.tolist(), on_finish=answered)
+    replica = Replica(env, policy, policy.memory(deployment, outputs), Pricing(Affine()), outputs.tolist(),
+                      on_finish=answered)
     client.send_to(replica)
     env.run()
     return left, replica.record.ends.tolist()

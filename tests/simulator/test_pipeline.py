@@ -20,6 +20,7 @@ from cost_models import Constant
 from simulator.clients import Client
 from simulator.pipeline import PipelinedReplica
 from simulator.policies import Orca
+from simulator.pricing import Pricing
 from simulator.request import Request
 
 HOLD = (invariants.nobody_is_lost, invariants.each_token_is_emitted_once, invariants.tokens_add_up,
@@ -131,7 +132,7 @@ def test_a_pipeline_of_one_stage_is_a_replica(gaps: list[tuple[int, int, int]], 
     outputs = [row[2] for row in rows]
     env, policy = Environment(initial_time=0), Orca(max_bs=cap).resolve(deployment)
     client = Client(env, (Request(index, *row) for index, row in enumerate(rows)))
-    replica = PipelinedReplica(env, policy, policy.memory(deployment, np.array(outputs)), Affine(), outputs,
+    replica = PipelinedReplica(env, policy, policy.memory(deployment, np.array(outputs)), Pricing(Affine()), outputs,
                                on_finish=client.finished)
     client.send_to(replica)
     env.run()
