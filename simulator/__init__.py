@@ -16,6 +16,7 @@ How to read the code, in this order:
     policies/static, policies/vllm      the two ideas, side by side
     replica        plan, time, commit: the clock, and the only place that fast-forwards
     batch          why a thousand decoding requests cost no more than one
+    pricing        what a step costs, and how long it lasts
     simulate       the wiring: setup before it, clients beside it, recorder behind it
     result         what a run comes to: timeline, ledgers, metrics
     studies        several runs, one answer
