@@ -191,8 +191,7 @@ class _Runner:
         rows = len(result.setup.trace)
         self._tell(name, rows, rows)
         self._runs += 1
-        self._summaries[_key(scenario)] = result.summary() 
-        result.record.fold()
+        self._summaries[_key(scenario)] = result.summary()
         return result
 
     def _tell(self, name: str, answered: int, of: int) -> None:

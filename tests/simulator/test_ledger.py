@@ -331,6 +331,20 @@ def test_sums_are_exact_beyond_64_bits(pairs):
     assert times(amounts, took) == sum(amount * last for amount, last in pairs)
 
 
+@given(st.lists(st.tuples(st.integers(-2 ** 62, 2 ** 62), st.integers(0, 2 ** 62)), max_size=8))
+def test_sums_are_exact_whatever_the_amounts(pairs):
+    amounts, took = (np.array([pair[at] for pair in pairs], np.int64) for at in (0, 1))
+    assert times(amounts, took) == sum(amount * last for amount, last in pairs)
+
+
+@pytest.mark.parametrize("bits", [0, 10, 40, 55, 59, 62, 80])
+def test_long_columns_are_summed_exactly_piece_by_piece(bits):
+    # Products of so many bits: 64 bits hold the sum of all rows, of some, of a few, or of none.
+    amounts = np.full(1000, 2 ** (bits // 2) - 1) - np.arange(1000) % 2
+    took = np.full(1000, 2 ** (bits - bits // 2) - 1) + np.arange(1000) % 3
+    assert times(amounts, took) == sum(map(int.__mul__, amounts.tolist(), took.tolist()))
+
+
 def test_a_ledger_that_does_not_add_up_is_refused():
     with pytest.raises(ArithmeticError, match="slot-ns of the ledger come to 3, not to 4"):
         Ledger("slot-ns", "", 4, {"decode": 1, "held": 2}, SLOT_PARTS)
