@@ -13,7 +13,7 @@ from worlds import Affine, World, play
 
 from simulator.distribution import PERCENTILE_METHOD, Distribution
 from simulator.gaps import coverage, gap_lists, spans_of, token_gaps, tokens_per_step
-from simulator.metrics import METRICS, MS, glossary, json_keys, latencies, meets, tpot
+from simulator.metrics import METRICS, MS, PER_REQUEST, glossary, json_keys, meets, tpot
 from simulator.policies import StaticBatching, Vllm
 from simulator.recorder import PLAN_COLUMNS, Recorder
 from simulator.throughput import (
@@ -206,7 +206,7 @@ def test_gaps_with_pauses_equal_the_expanded_ones(drawn):
 
 def test_one_request_alone():
     line = line_in(play([(5, 4, 3)], Vllm(max_num_seqs=1, max_num_batched_tokens=64)))
-    assert {name: values.tolist() for name, values in latencies(line).items()} == {
+    assert {name: values_of(line).tolist() for name, values_of in PER_REQUEST.items()} == {
         "ttft": [10], "tpot": [10], "e2el": [30], "queue_time": [0], "ttft_preemption": [0], "ttft_prefill": [10],
         "ttft_delivery": [0]}
     assert (line.sent.tolist(), line.admitted.tolist(), line.left.tolist()) == ([5], [5], [35])
