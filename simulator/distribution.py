@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import floor, sqrt
 from typing import Any
 
@@ -16,44 +15,41 @@ PERCENTILE_METHOD = "linear"
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """Values in ascending order, and how often each occurs.
+    """Values in ascending order, and how often each occurs; without weights, once.
 
     It answers as numpy does on the array with every value repeated, without making that array. None, and not 0, is the
     answer of an empty one.
     """
 
     values: NDArray[Any]
-    weights: NDArray[np.int64]
+    weights: NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, values: NDArray[Any], weights: NDArray[np.int64] | None = None) -> Distribution:
+    def of(cls, values: NDArray[Any], weights: NDArray[Any] | None = None) -> Distribution:
         """The distribution of values in any order; each occurs once where no weights are given."""
         if weights is None:
-            return cls(np.sort(values), np.ones(len(values), np.int64))
+            return cls(np.sort(values))
         order = np.argsort(values, kind="stable")
         order = order[weights[order] > 0]
         return cls(values[order], weights[order])
 
-    @cached_property
-    def _ranks(self) -> NDArray[np.int64]:
-        """How many are at most as far up as each value."""
-        return np.cumsum(self.weights)
-
     @property
     def count(self) -> int:
         """How many there are, repetitions included."""
-        return int(self._ranks[-1]) if len(self._ranks) else 0
+        return len(self.values) if self.weights is None else int(self.weights.sum())
 
     def mean(self) -> float | None:
         """The mean, every repetition counted."""
-        return float((self.values.astype(float) * self.weights).sum()) / self.count if self.count else None
+        return self._mean_of(self.values.astype(float)) if self.count else None
 
     def std(self) -> float | None:
         """The standard deviation of the population."""
         mean = self.mean()
-        if mean is None:
-            return None
-        return sqrt(float(((self.values - mean) ** 2 * self.weights).sum()) / self.count)
+        return None if mean is None else sqrt(self._mean_of((self.values.astype(float) - mean) ** 2))
+
+    def _mean_of(self, amounts: NDArray[np.float64]) -> float:
+        """The mean of an amount for each value."""
+        return float((amounts if self.weights is None else amounts * self.weights).sum()) / self.count
 
     def percentile(self, percent: float) -> float | None:
         """The percentile by linear interpolation between the two nearest ranks."""
@@ -68,4 +64,5 @@ class Distribution:
 
     def _at(self, rank: int) -> Any:
         """The value of a rank, counted from 0."""
-        return self.values[np.searchsorted(self._ranks, rank, side="right")].item()
+        at = rank if self.weights is None else np.searchsorted(np.cumsum(self.weights), rank, side="right")
+        return self.values[at].item()

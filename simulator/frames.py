@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from simulator.gate import REFUSED, VERDICTS
 from simulator.metrics import tpot
-from simulator.recorder import OBSTACLES, Record
+from simulator.record import Record
+from simulator.recorder import OBSTACLES
 from simulator.setup import Setup
 from simulator.timeline import Timeline
 
@@ -96,13 +97,13 @@ def requests_frame(setup: Setup, record: Record, line: Timeline) -> pd.DataFrame
 def steps_frame(record: Record) -> pd.DataFrame:
     """A row a step; see STEP_COLUMNS."""
     import pandas as pd
-    columns: dict[str, Any] = dict(record.steps)
+    columns: dict[str, Any] = {name: record.step(name) for name in STEP_COLUMNS}
     columns |= {"start": columns["start"] / 1e9, "end": columns["end"] / 1e9,
                 "blocked": _words(OBSTACLES, columns["blocked"])}
     promised = pd.array(columns["promised"], "Int64")
     promised[columns["promised"] < 0] = pd.NA
     columns["promised"] = promised
-    return pd.DataFrame(columns, index=pd.RangeIndex(len(record.ends), name="step"))[list(STEP_COLUMNS)]
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(record.ends), name="step"))
 
 
 def _spread(rows: int, at: NDArray[np.int64], ns: NDArray[Any]) -> NDArray[np.float64]:
@@ -112,6 +113,6 @@ def _spread(rows: int, at: NDArray[np.int64], ns: NDArray[Any]) -> NDArray[np.fl
     return column
 
 
-def _words(words: tuple[str | None, ...], codes: NDArray[np.int64]) -> NDArray[np.object_]:
+def _words(words: tuple[str | None, ...], codes: NDArray[np.integer[Any]]) -> NDArray[np.object_]:
     """The words of the codes; code 0 says nothing."""
     return np.array((None, *words[1:]), object)[codes]

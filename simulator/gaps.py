@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simulator.columns import Ints, Packed, packed
 from simulator.distribution import Distribution
-from simulator.recorder import Record
-
-Ints = NDArray[np.int64]
+from simulator.record import Record
 
 
-def spans_of(record: Record, requests: Ints) -> Ints:
+def unordered_spans_of(record: Record, requests: Ints) -> Packed:
+    """The spans of these requests, as the record lists them."""
+    return record.spans[np.isin(record.spans[:, 0], requests)]
+
+
+def spans_of(record: Record, requests: Ints) -> Packed:
     """The spans of these requests, request by request and each in the order of time."""
-    wanted = np.zeros(int(max(record.spans[:, 0].max(initial=-1), requests.max(initial=-1))) + 1, bool)
-    wanted[requests] = True
-    spans = record.spans[wanted[record.spans[:, 0]]]
+    spans = unordered_spans_of(record, requests)
     return spans[np.argsort(spans[:, 0], kind="stable")]
 
 
-def coverage(first: Ints, last: Ints, steps: int) -> Ints:
+def coverage(first: Packed, last: Packed, steps: int) -> Ints:
     """How many of the spans from `first` to `last` contain each of the `steps` steps.
 
     An empty span has first = last + 1.
@@ -28,14 +29,14 @@ def coverage(first: Ints, last: Ints, steps: int) -> Ints:
     return np.cumsum(change)[:steps]
 
 
-def tokens_per_step(record: Record, spans: Ints) -> Ints:
+def tokens_per_step(record: Record, spans: Packed) -> Ints:
     """Tokens that these spans emit in each step."""
     steps = len(record.ends)
-    turns = np.diff(record.pauses, prepend=0) == 0
+    turns = record.step("paused") == 0
     return np.bincount(spans[:, 1], minlength=steps) + coverage(spans[:, 1] + 1, spans[:, 2], steps) * turns
 
 
-def token_gaps(record: Record, spans: Ints) -> Distribution:
+def token_gaps(record: Record, spans: Packed) -> Distribution:
     """Every gap between two tokens that follow one another in a request, in ns, for spans as `spans_of` orders them.
 
     Inside a span a token's gap is the time since the decoding set last took part, so it occurs as often as spans go on
@@ -43,7 +44,7 @@ def token_gaps(record: Record, spans: Ints) -> Distribution:
     span: the time for which it was stalled.
     """
     ends = record.ends
-    paused = np.diff(record.pauses, prepend=0) > 0
+    paused = record.step("paused") > 0
     turns = np.flatnonzero(~paused)    # steps in which the set took part
     inside = coverage(spans[:, 1] + 1, spans[:, 2], len(ends))[turns]
     begun = np.flatnonzero(paused[spans[:, 1]] & (spans[:, 2] > spans[:, 1]))    # several tokens, the first in a pause
@@ -53,10 +54,10 @@ def token_gaps(record: Record, spans: Ints) -> Distribution:
     own = np.concatenate((ends[spans[resumed, 1]] - ends[spans[resumed - 1, 2]],
                           ends[turns[first_turn]] - ends[spans[begun, 1]]))
     return Distribution.of(np.concatenate((np.diff(ends[turns], prepend=0), own)),
-                           np.concatenate((inside, np.ones(len(own), np.int64))))
+                           packed(np.concatenate((inside, np.ones(len(own), np.int64)))))
 
 
-def gap_lists(record: Record, spans: Ints, requests: Ints) -> list[list[int]]:
+def gap_lists(record: Record, spans: Packed, requests: Ints) -> list[list[int]]:
     """The gaps of each of `requests`, one by one, in ns: as long as the answers, so for detailed output only."""
     at = np.searchsorted(spans[:, 0], requests, side="left")
     to = np.searchsorted(spans[:, 0], requests, side="right")
@@ -67,5 +68,5 @@ def gap_lists(record: Record, spans: Ints, requests: Ints) -> list[list[int]]:
 
 def _token_steps(record: Record, first: int, last: int) -> Ints:
     """The steps of a span in which there is a token."""
-    steps = np.arange(first, last + 1)
-    return np.concatenate((steps[:1], steps[1:][np.diff(record.pauses[first:last + 1]) == 0]))
+    without = slice(*np.searchsorted(record.pauses, (first, last), side="right"))
+    return np.delete(np.arange(first, last + 1), record.pauses[without] - first)

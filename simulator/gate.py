@@ -37,7 +37,7 @@ class Rows:
     prompt: Ints
     output: Ints
     max_tokens: Ints
-    verdict: Ints
+    verdict: NDArray[np.int8]
     footprint: Ints
     clipped: int = 0
 
@@ -55,8 +55,8 @@ class Rows:
 def rows_for_model(prompt: Ints, output: Ints, max_tokens: Ints, max_model_len: int) -> Rows:
     """The rows as they come, those longer than the model allows rejected. Exactly `max_model_len` tokens are served."""
     declared = np.maximum(np.minimum(max_tokens, max_model_len - prompt), 1)
-    nothing = np.zeros_like(prompt)
-    return Rows(prompt, output, declared, nothing, nothing).reject(TOO_LONG, prompt + output > max_model_len)
+    rows = Rows(prompt, output, declared, np.zeros(len(prompt), np.int8), np.zeros_like(prompt))
+    return rows.reject(TOO_LONG, prompt + output > max_model_len)
 
 
 def rows_for_engine(rows: Rows, policy: Policy, deployment: Deployment) -> Rows:

@@ -1,4 +1,7 @@
-"""Ledgers: where every slot-nanosecond, token position and KV-token-nanosecond of a run went. They add up exactly."""
+"""Ledgers: where every slot-nanosecond, token position and KV-token-nanosecond of a run went. They add up exactly.
+
+Slots and tokens are summed over plans: inside a stretch their numbers do not change, and only the queue may fill.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simulator.columns import Ints
 from simulator.memory import Memory
-from simulator.recorder import CODES, OBSTACLES, Record
+from simulator.record import Record
+from simulator.recorder import CODES, OBSTACLES
 from simulator.slots import Gaps, Slots
-
-Ints = NDArray[np.int64]
 
 SLOT_PARTS: dict[str, str] = {
     "decode": "computes a new output token",
@@ -45,6 +47,8 @@ KV_PARTS: dict[str, str] = {
     "free": "free",
 }
 """The parts of the KV ledger, in words."""
+FEW = 16
+"""Rows that Python's own integers add up as fast as numpy."""
 
 
 @dataclass(frozen=True)
@@ -85,35 +89,34 @@ class Ledger:
 
 def times(amounts: Ints, durations: Ints) -> int:
     """The sum of amount x duration, exact: 64 bits do not hold a pool's tokens times a day's nanoseconds."""
-    if len(amounts) and int(np.abs(amounts).max()) >> 40:    # a pool without end, or nearly so
+    largest = int(np.abs(amounts).max(initial=0)) * int(np.abs(durations).max(initial=0))
+    rows = (1 << 63) // (largest + 1)    # of which 64 bits hold the sum for certain
+    if rows < FEW:
         return sum(amount * lasts for amount, lasts in zip(amounts.tolist(), durations.tolist(), strict=True))
-    high, low = durations >> 20, durations & (1 << 20) - 1
-    return (int((amounts * high).sum()) << 20) + int((amounts * low).sum())
+    return sum(int(amounts[at:at + rows] @ durations[at:at + rows]) for at in range(0, len(amounts), rows))
 
 
 def durations(record: Record) -> Ints:
-    """How long each step lasts, ns."""
-    return record.ends - record.steps["start"]
+    """How long all steps of each plan last together, ns."""
+    return record.plan_ends - record.plan("start")
 
 
 def useful_rows(record: Record) -> Ints:
-    """Sequences that compute new tokens in each step."""
-    steps = record.steps
-    return steps["decodes"] + steps["chunks"] - steps["redoing"]
+    """Sequences that compute new tokens in each step of a plan."""
+    return record.plan("decodes") + record.plan("chunks") - record.plan("redoing")
 
 
 def slot_ledger(record: Record, gaps: Gaps, slots: Slots) -> Ledger:
     """Slots x time from the first request sent to the end of the last step. A row takes all the time of its step."""
-    steps, lasts = record.steps, durations(record)
-    empty, waits = slots.count - steps["running"], steps["waiting"] > 0
-    stalled = steps["running"] - steps["decodes"] - steps["chunks"] - steps["held"]
-    parts = {"decode": times(steps["decodes"], lasts), "prefill": times(steps["chunks"] - steps["redoing"], lasts),
-             "recompute": times(steps["redoing"], lasts), "held": times(steps["held"], lasts),
+    plan, lasts, queued = record.plan, durations(record), record.plan_ends - record.queued_from
+    empty, vacant = slots.count - plan("running"), slots.count - gaps.in_slots
+    stalled = plan("running") - plan("decodes") - plan("chunks") - plan("held")
+    parts = {"decode": times(plan("decodes"), lasts), "prefill": times(plan("chunks") - plan("redoing"), lasts),
+             "recompute": times(plan("redoing"), lasts), "held": times(plan("held"), lasts),
              "stalled": times(stalled, lasts) + times(gaps.in_slots, gaps.end - gaps.start)}
     for code, obstacle in enumerate(OBSTACLES):
-        parts[f"blocked_{obstacle or 'step'}"] = times(empty * (waits & (steps["blocked"] == code)), lasts)
-    vacant = slots.count - gaps.in_slots
-    parts |= {"forming": times(vacant, gaps.end - gaps.waited_from), "no_queue": times(empty * ~waits, lasts),
+        parts[f"blocked_{obstacle or 'step'}"] = times(empty * (plan("blocked") == code), queued)
+    parts |= {"forming": times(vacant, gaps.end - gaps.waited_from), "no_queue": times(empty, lasts - queued),
               "idle": times(vacant, gaps.waited_from - gaps.start)}
     return Ledger("slot-ns", f"{slots.count} slots: {slots.meaning}", slots.count * _span(record),
                   {name: parts[name] for name in SLOT_PARTS}, SLOT_PARTS)
@@ -121,7 +124,7 @@ def slot_ledger(record: Record, gaps: Gaps, slots: Slots) -> Ledger:
 
 def token_ledger(record: Record) -> Ledger:
     """Token positions computed in all steps. A row that decodes computes one."""
-    decodes, prompt, redone, padding = (int(record.steps[name].sum()) for name in
+    decodes, prompt, redone, padding = (times(record.plan(name), record.plan("steps")) for name in
                                         ("decodes", "prompt", "redone", "padding"))
     parts = {"useful": decodes + prompt - redone, "padding": padding, "recompute": redone}
     return Ledger("token positions", "token positions computed", decodes + prompt + padding, parts, TOKEN_PARTS)
@@ -133,19 +136,20 @@ def kv_ledger(record: Record, gaps: Gaps, memory: Memory, unlimited: bool) -> Le
     A step is charged with what it holds at its end. Between steps all memory is free, unless requests keep their
     slots: then it is charged as in the step before.
     """
-    steps = record.steps
-    took = durations(record)
+    took = record.ends - record.starts
     kept = gaps.in_slots > 0
     np.add.at(took, gaps.after[kept], (gaps.end - gaps.start)[kept])
-    holding = steps["resident"] + steps["decodes"] + steps["prompt"]
-    used = steps["used"] * memory.block_size
-    promised = np.where(steps["promised"] < 0, holding, steps["promised"])
+    holding = record.step("resident") + record.step("decodes") + record.step("prompt")
+    promised = np.where(record.step("promised") < 0, holding, record.step("promised"))
+    used = record.step("used") * memory.block_size
     parts: dict[str, int | None] = {"holding": times(holding, took), "reserved": times(promised - holding, took),
                                     "internal": times(used - promised, took), "external": None, "free": None}
     if unlimited:
         return Ledger("token-ns", "KV cache without a bound", None, parts, KV_PARTS)
     capacity = memory.capacity * memory.block_size
-    torn = (steps["blocked"] == CODES["fragmentation"]) & (steps["waiting"] > 0)
+    torn = record.step("blocked") == CODES["fragmentation"]
+    if torn.any():
+        torn &= record.step("waiting") > 0
     idle = int((gaps.end - gaps.start)[~kept].sum())
     parts["external"] = times((capacity - used) * torn, took)
     parts["free"] = times((capacity - used) * ~torn, took) + capacity * idle

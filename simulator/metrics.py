@@ -6,7 +6,7 @@ values out. Nothing here knows a policy or a file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -144,11 +144,16 @@ def tpot(line: Timeline) -> NDArray[np.float64]:
     return (line.e2el - line.ttft)[several] / (line.output[several] - 1)
 
 
-def latencies(line: Timeline) -> dict[str, NDArray[Any]]:
-    """The values of every latency that is measured once a request, in ns, by metric."""
-    parts = line.ttft_parts
-    return {"ttft": line.ttft, "tpot": tpot(line), "e2el": line.e2el, "queue_time": line.queue_time,
-            **{f"ttft_{part}": parts[part] for part in ("preemption", "prefill", "delivery")}}
+PER_REQUEST: dict[str, Callable[[Timeline], NDArray[Any]]] = {
+    "ttft": lambda line: line.ttft,
+    "tpot": tpot,
+    "e2el": lambda line: line.e2el,
+    "queue_time": lambda line: line.queue_time,
+    "ttft_preemption": lambda line: line.ttft_parts["preemption"],
+    "ttft_prefill": lambda line: line.ttft_parts["prefill"],
+    "ttft_delivery": lambda line: line.ttft_parts["delivery"],
+}
+"""The latencies that are measured once a request: how the values, in ns, are read off a timeline."""
 
 
 def meets(line: Timeline, objectives: Mapping[str, float]) -> NDArray[np.bool_]:

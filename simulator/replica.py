@@ -134,7 +134,7 @@ class Replica:
         if self._watch:
             self._watch.planned(step, queue, now)
         excess = pricing.excess(costs[:len(ends)], rows) if shape.padded or step.pad_to else 0
-        record.plan(start, len(ends), *row, excess)
+        record.plans.append(start, len(ends), *row, excess)
         record.ends.extend(ends)
         record.used.extend(used)
         record.out_of_range += pricing.out_of_range(priced, len(ends))

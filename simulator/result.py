@@ -19,9 +19,9 @@ from simulator.frames import requests_frame, steps_frame
 from simulator.gaps import spans_of, token_gaps
 from simulator.ledger import Ledger, kv_ledger, slot_ledger, token_ledger
 from simulator.memory import UNLIMITED, Memory
-from simulator.metrics import latencies
+from simulator.metrics import PER_REQUEST
 from simulator.policies import Policy
-from simulator.recorder import Record
+from simulator.record import Record
 from simulator.saved import load, write_whole
 from simulator.scenario import Scenario
 from simulator.setup import Setup
@@ -117,15 +117,14 @@ class Result:
         return 1 - free, int(self.record.used.max()) / self.memory.capacity
 
     @cached_property
-    def _latencies(self) -> dict[str, Distribution]:
-        gaps = Distribution.of(np.zeros(0, np.int64))
-        if self.timeline.streams:
-            gaps = token_gaps(self.record, spans_of(self.record, self.timeline.request))
-        return {"itl": gaps, **{name: Distribution.of(values) for name, values in latencies(self.timeline).items()}}
+    def _gaps_between_tokens(self) -> Distribution:
+        if not self.timeline.streams:
+            return Distribution(np.zeros(0, np.int64))
+        return token_gaps(self.record, spans_of(self.record, self.timeline.request))
 
     def latency(self, name: str) -> Distribution:
         """All values of a latency metric, in ns."""
-        return self._latencies[name]
+        return self._gaps_between_tokens if name == "itl" else Distribution.of(PER_REQUEST[name](self.timeline))
 
     @cached_property
     def requests(self) -> pd.DataFrame:

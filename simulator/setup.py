@@ -85,7 +85,7 @@ class Setup:
         return self.rows.max_tokens
 
     @property
-    def verdict(self) -> Ints:
+    def verdict(self) -> NDArray[np.int8]:
         """What the gate says, as a code into `gate.VERDICTS`, by request index."""
         return self.rows.verdict
 

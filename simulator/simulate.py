@@ -6,7 +6,6 @@ It wires the parts together, runs the clock and checks that nobody got lost.
 from __future__ import annotations
 
 import gc
-from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -59,9 +58,9 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
     accepted = int((setup.verdict == 0).sum())
     counting = _counter(accepted, progress)
     memory = setup.policy.memory(setup.deployment, setup.output)
-    outputs = array("q", setup.output.astype(np.int64).tobytes())
-    replica = replica_for(env, setup.policy, memory, Pricing(setup.cost, setup.noise, setup.scheduling), outputs,
-                          exact=scenario.exact, on_finish=counting(_delayed(env, setup, client.finished)),
+    replica = replica_for(env, setup.policy, memory, Pricing(setup.cost, setup.noise, setup.scheduling),
+                          setup.output.data, exact=scenario.exact,
+                          on_finish=counting(_delayed(env, setup, client.finished)),
                           on_refuse=counting(client.refused), watch=watch)
     client.send_to(replica)
     with _without_collector():

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simulator.columns import Ints
 from simulator.memory import UNLIMITED, Memory
-from simulator.recorder import Record
+from simulator.record import Record
 from simulator.setup import Setup
 from simulator.timeline import Timeline
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -81,13 +79,13 @@ def gaps_between(record: Record, line: Timeline) -> Gaps:
     if not len(record.ends):
         return Gaps(*(np.zeros(0, np.int64) for _ in range(5)))
     sent = np.sort(record.sent[:, 1])
-    before = np.concatenate((sent[:1], record.ends[:-1]))
-    after = np.flatnonzero(record.steps["start"] > before)
-    start, end = before[after], record.steps["start"][after]
+    before, after = np.concatenate((sent[:1], record.plan_ends[:-1])), record.plan("start")    # each plan
+    idle = after > before
+    start, end = before[idle], after[idle]
     in_slots = _until(record.stays[:, 1], start) - _until(record.stays[:, 2], start)
     waiting = _until(sent, start) - _until(line.left, start) - in_slots
     next_sent = np.append(sent, end[-1:])[_until(sent, start)]
-    return Gaps(after - 1, start, end, in_slots, np.minimum(np.where(waiting > 0, start, next_sent), end))
+    return Gaps(record.firsts[idle] - 1, start, end, in_slots, np.minimum(np.where(waiting > 0, start, next_sent), end))
 
 
 def _until(events: Ints, instants: Ints) -> Ints:

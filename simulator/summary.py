@@ -142,11 +142,11 @@ def _statistics(result: Result, names: Sequence[str], percentiles: tuple[float, 
 
 
 def _resources(result: Result) -> dict[str, Any]:
-    steps, lost, slots = result.record.steps, result.waste, result.slot_ledger
+    lost, slots, tokens = result.waste, result.slot_ledger, result.token_ledger.parts
     ranged = result.setup.cost.in_range(StepShape(1, 1)) is not None
     used = result.kv_use
-    return {"preemptions": int(result.timeline.preemptions.sum()), "recomputed_tokens": int(steps["redone"].sum()),
-            "padding_tokens": int(steps["padding"].sum()), "mean_batch_size": effective_batch(result.record),
+    return {"preemptions": int(result.timeline.preemptions.sum()), "recomputed_tokens": tokens["recompute"],
+            "padding_tokens": tokens["padding"], "mean_batch_size": effective_batch(result.record),
             "slot_utilization": slots.share("decode", "prefill"),
             "slot_seconds": (slots.total or 0) / 1e9, "slots": result.slots.count,
             "slots_counted": slots.of, "idle_slot_seconds": lost.idle_slots, "padding_seconds": lost.padding,

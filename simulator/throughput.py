@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.gaps import spans_of, tokens_per_step
-from simulator.recorder import Record
+from simulator.gaps import tokens_per_step, unordered_spans_of
+from simulator.record import Record
 from simulator.timeline import Timeline
 
 Ints = NDArray[np.int64]
@@ -92,11 +92,13 @@ def most_tokens_in_a_second(record: Record, line: Timeline) -> int | None:
     if not len(line):
         return None
     if line.streams:
-        at, tokens = record.ends, tokens_per_step(record, spans_of(record, line.request))
+        at, tokens = record.ends, tokens_per_step(record, unordered_spans_of(record, line.request))
     else:
-        at, tokens = line.last_delivered, line.output
-    _, second = np.unique((at - line.sent.min()) // SECOND, return_inverse=True)
-    return int(np.bincount(second, tokens).max())
+        order = np.argsort(line.last_delivered)
+        at, tokens = line.last_delivered[order], line.output[order]
+    second = (at - line.sent.min()) // SECOND
+    begins = np.flatnonzero(np.diff(second, prepend=second[0] - 1))
+    return int(np.add.reduceat(tokens, begins).max())
 
 
 def most_requests_in_a_second(line: Timeline) -> int | None:

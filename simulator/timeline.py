@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.recorder import Record
+from simulator.record import Record
 from simulator.setup import Setup
 
 Ints = NDArray[np.int64]

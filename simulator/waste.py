@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.ledger import Ledger, durations, times, useful_rows
-from simulator.recorder import Record
+from simulator.record import Record
 
 IDLE_PARTS = ("held", "stalled", "blocked_cap", "blocked_budget", "blocked_memory", "blocked_fragmentation",
               "blocked_batch", "blocked_step", "forming")

@@ -133,6 +133,8 @@ class Trace:
     def slice(self, start: int, stop: int | None) -> "Trace":
         """Rows `start` to `stop` as in a Python slice; the first of them arrives at 0."""
         rows = slice(start, stop)
+        if rows.indices(len(self)) == (0, len(self), 1) and not self.arrival[:1].any():
+            return self    # and what is known of it, such as the digest
         kept = {
             column: values[rows]
             for column in ("prompt", "output", "max_tokens", "tenant", "hash_ids", "priority")
@@ -189,13 +191,13 @@ def _from_zero(arrival: Int64) -> Int64:
 
 
 def _frozen(column: str, values: npt.ArrayLike, least: int) -> Int64:
-    """A read-only int64 copy of `values`, each of them at least `least`."""
+    """`values` as int64, each of them at least `least`; a copy, unless nobody can write to them anyway."""
     given = np.asarray(values)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise TraceError(f"column {column} must be a list of integers, not {given.dtype}{given.shape}")
     if given.size and (given.min() < least or given.max() > LONGEST_NS):
         wrong = int(np.argmax((given < least) | (given > LONGEST_NS)))
         raise TraceError(f"column {column}, row {wrong}: {given[wrong]} is outside {least} to 2^62")
-    copy = given.astype(np.int64)
-    copy.setflags(write=False)
-    return copy
+    ours = given.astype(np.int64, copy=given.flags.writeable or not given.flags.owndata)
+    ours.setflags(write=False)
+    return ours

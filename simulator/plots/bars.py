@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from simulator.recorder import Record
+    from simulator.record import Record
     from simulator.result import Result
 
 Ints = NDArray[np.int64]
@@ -110,9 +110,9 @@ def _runs_of(requests: Ints, record: Record) -> dict[int, list[Run]]:
     spans = spans[spans[:, 0] < len(wanted)]
     spans = _without_pauses(spans[wanted[spans[:, 0]]], record)
     spans = spans[np.argsort(-spans[:, 1], kind="stable")]
-    starts = step_starts(record)[spans[:, 1]].tolist()
+    starts = record.starts[spans[:, 1]].tolist()
     ends = record.ends[spans[:, 1:]].tolist()
-    chunkless = np.repeat(record.plan("chunks") == 0, record.plan("steps"))[spans[:, 1]].tolist()
+    chunkless = (record.step("chunks") == 0)[spans[:, 1]].tolist()
     runs: dict[int, list[Run]] = {request: [] for request in requests.tolist()}
     for request, start, (first, last), decodes in zip(spans[:, 0].tolist(), starts, ends, chunkless, strict=True):
         runs[request].append((start, first, last, decodes))
@@ -121,7 +121,7 @@ def _runs_of(requests: Ints, record: Record) -> dict[int, list[Run]]:
 
 def _without_pauses(spans: Ints, record: Record) -> Ints:
     """The spans, cut where the decoding set pauses: a token in every step of each."""
-    paused = np.flatnonzero(np.diff(record.pauses, prepend=0))
+    paused = record.pauses
     since, until = (np.searchsorted(paused, spans[:, at], side="right") for at in (1, 2))
     pieces = until - since + 1
     whole = np.repeat(np.arange(len(spans)), pieces)
@@ -131,14 +131,6 @@ def _without_pauses(spans: Ints, record: Record) -> Ints:
     first = np.where(piece == 0, spans[whole, 1], edges[after] + 1)
     last = np.where(piece == pieces[whole] - 1, spans[whole, 2], edges[after + 1] - 1)
     return np.column_stack((spans[whole, 0], first, last))[first <= last]
-
-
-def step_starts(record: Record) -> Ints:
-    """When each step started, ns: a plan's first step with the plan, any other when the one before it ended."""
-    starts = np.roll(record.ends, 1)
-    repeats = record.plan("steps")
-    starts[np.cumsum(repeats) - repeats] = record.plan("start")
-    return starts
 
 
 def _pieces(since: int, until: int, runs: list[Run], again: bool) -> list[Piece]:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.ledger import useful_rows
 from simulator.memory.base import UNLIMITED
-from simulator.plots.bars import step_starts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from simulator.recorder import Record
+    from simulator.record import Record
     from simulator.result import Result
 
 Ints = NDArray[np.int64]
@@ -77,9 +77,7 @@ def _edges(record: Record, bins: int) -> Ints:
 
 
 def _useful(record: Record, edges: Ints) -> Ints:
-    rows = record.plan("decodes") + record.plan("chunks") - record.plan("redoing")
-    last = np.cumsum(record.plan("steps")) - 1
-    return area_of_intervals(record.plan("start"), record.ends[last], rows, edges)
+    return area_of_intervals(record.plan("start"), record.plan_ends, useful_rows(record), edges)
 
 
 def _running(record: Record, edges: Ints) -> Ints:
@@ -96,7 +94,7 @@ def _waiting(record: Record, edges: Ints) -> Ints:
 
 
 def _held(record: Record, edges: Ints) -> Ints:
-    return area_of_intervals(step_starts(record), record.ends, record.used, edges)
+    return area_of_intervals(record.starts, record.ends, record.step("used"), edges)
 
 
 def _capacity(result: Result) -> int | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.recorder import Record
+from simulator.record import Record
 from simulator.result import Result
 
 
@@ -86,7 +86,7 @@ def ending(result: Result, request: int) -> Ending:
 
 def _step_at(record: Record, instant: int) -> int:
     """The first step that starts at `instant` or later."""
-    return int(np.searchsorted(record.steps["start"], instant))
+    return int(np.searchsorted(record.starts, instant))
 
 
 def _companions(record: Record, request: int, instant: int) -> int:

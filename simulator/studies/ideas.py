@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from simulator.recorder import Record
+from simulator.ledger import durations, times, useful_rows
+from simulator.record import Record
 from simulator.result import Result
 from simulator.tables import Table
 
@@ -51,20 +52,18 @@ class Idea:
 
 def idea(result: Result) -> Idea:
     """Measure one run."""
-    record, steps = result.record, result.record.steps
-    duration = steps["end"] - steps["start"]
-    taken = int((steps["running"] * duration).sum())
-    slots = int(result.slots.count)
+    record, plan = result.record, result.record.plan
+    duration = durations(record)
+    taken, slots = times(plan("running"), duration), result.slots.count
     changes = _changes(record)
     total = len(record.ends)
-    useful = steps["decodes"] + steps["chunks"] - steps["redoing"]
     return Idea(
         result.policy.unit, len(record.stays), len(record.stays), len(changes),
         total / len(changes), float(duration.sum()) / len(changes) / 1e9,
-        int((steps["held"] * duration).sum()) / taken, 1 - taken / (slots * int(duration.sum())),
-        _spread(useful, duration), result.summary()["output_throughput"], len(changes) / total,
-        int((steps["resident"] + steps["decodes"] + steps["prompt"]).max()),
-        int(steps["used"].max()) * result.block_size)
+        times(plan("held"), duration) / taken, 1 - taken / (slots * int(duration.sum())),
+        _spread(useful_rows(record), duration), result.summary()["output_throughput"], len(changes) / total,
+        int((plan("resident") + plan("steps") * plan("decodes") + plan("prompt")).max()),
+        int(record.used.max()) * result.block_size)
 
 
 def _changes(record: Record) -> Any:

@@ -10,6 +10,7 @@ import pytest
 from worlds import SHARED
 
 import simulator as sim
+import traces
 from cost_models import Constant
 from simulator.errors import InputError
 from simulator.policies import StaticBatching, Vllm
@@ -84,6 +85,20 @@ def test_each_scenario_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "run", counting)
     sim.compare(trace_of([3, 1, 2]), **OPTIONS)
     assert len(asked) == len(set(asked)) == 8
+
+
+@pytest.mark.parametrize("few", [None, 3])
+def test_all_runs_share_one_trace(few: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read once and hashed once, and a load's new arrivals copy no other column."""
+    read, hashed, feed = [], [], traces.trace._feed
+    monkeypatch.setattr(traces, "load", lambda name, **how: read.append(name) or trace_of([3, 1, 4, 1, 5]))
+    monkeypatch.setattr(traces.trace, "_feed", lambda *column: hashed.append(column[1]) or feed(*column))
+    found = sim.compare("some.csv", ["static", "orca", "vllm"], num_prompts=few, **OPTIONS)
+    assert read == ["some.csv"]
+    assert hashed.count("prompt") == 1
+    results = [*found.results.values(), *found.equal_slots.values()]
+    assert len({id(result.setup.trace.prompt) for result in results}) == 1
+    assert {len(result.setup.trace) for result in results} == {few or 5}
 
 
 def test_progress_ends_at_all_requests_of_all_runs() -> None:

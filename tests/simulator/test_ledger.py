@@ -259,7 +259,7 @@ def test_free_memory_in_short_holes_is_external_fragmentation():
     for start, blocked, waiting in ((0, 4, 1), (10, 4, 0), (20, 3, 1)):
         row = {"start": start, "steps": 1, "decodes": 1, "context": 4, "running": 1, "waiting": waiting,
                "resident": 4, "promised": 8, "blocked": blocked}
-        recorder.plans.extend((dict.fromkeys(PLAN_COLUMNS, 0) | row).values())
+        recorder.plans.append(*(dict.fromkeys(PLAN_COLUMNS, 0) | row).values())
         recorder.ends.append(start + 10)
         recorder.used.append(8)
     recorder.sent.extend((0, 0))
@@ -330,6 +330,20 @@ def test_the_effective_batch_leaves_idle_time_and_idle_rows_out():
 def test_sums_are_exact_beyond_64_bits(pairs):
     amounts, took = (np.array([pair[at] for pair in pairs], np.int64) for at in (0, 1))
     assert times(amounts, took) == sum(amount * last for amount, last in pairs)
+
+
+@given(st.lists(st.tuples(st.integers(-2 ** 62, 2 ** 62), st.integers(0, 2 ** 62)), max_size=8))
+def test_sums_are_exact_whatever_the_amounts(pairs):
+    amounts, took = (np.array([pair[at] for pair in pairs], np.int64) for at in (0, 1))
+    assert times(amounts, took) == sum(amount * last for amount, last in pairs)
+
+
+@pytest.mark.parametrize("bits", [0, 10, 40, 55, 59, 62, 80])
+def test_long_columns_are_summed_exactly_piece_by_piece(bits):
+    # Products of so many bits: 64 bits hold the sum of all rows, of some, of a few, or of none.
+    amounts = np.full(1000, 2 ** (bits // 2) - 1) - np.arange(1000) % 2
+    took = np.full(1000, 2 ** (bits - bits // 2) - 1) + np.arange(1000) % 3
+    assert times(amounts, took) == sum(map(int.__mul__, amounts.tolist(), took.tolist()))
 
 
 def test_a_ledger_that_does_not_add_up_is_refused():

@@ -13,7 +13,7 @@ from worlds import Affine, World, play
 
 from simulator.distribution import PERCENTILE_METHOD, Distribution
 from simulator.gaps import coverage, gap_lists, spans_of, token_gaps, tokens_per_step
-from simulator.metrics import METRICS, MS, glossary, json_keys, latencies, meets, tpot
+from simulator.metrics import METRICS, MS, PER_REQUEST, glossary, json_keys, meets, tpot
 from simulator.policies import StaticBatching, Vllm
 from simulator.recorder import PLAN_COLUMNS, Recorder
 from simulator.throughput import (
@@ -48,7 +48,7 @@ def record_of(ends, spans, paused=()):
     recorder = Recorder()
     for step, (start, end) in enumerate(pairwise((0, *ends))):
         row = dict.fromkeys(PLAN_COLUMNS, 0) | {"start": start, "steps": 1, "paused": int(step in paused)}
-        recorder.plans.extend(row.values())
+        recorder.plans.append(*row.values())
         recorder.ends.append(end)
     for span in spans:
         recorder.span(*span)
@@ -206,7 +206,7 @@ def test_gaps_with_pauses_equal_the_expanded_ones(drawn):
 
 def test_one_request_alone():
     line = line_in(play([(5, 4, 3)], Vllm(max_num_seqs=1, max_num_batched_tokens=64)))
-    assert {name: values.tolist() for name, values in latencies(line).items()} == {
+    assert {name: values_of(line).tolist() for name, values_of in PER_REQUEST.items()} == {
         "ttft": [10], "tpot": [10], "e2el": [30], "queue_time": [0], "ttft_preemption": [0], "ttft_prefill": [10],
         "ttft_delivery": [0]}
     assert (line.sent.tolist(), line.admitted.tolist(), line.left.tolist()) == ([5], [5], [35])
@@ -247,7 +247,7 @@ def test_preemption_before_the_first_token_is_told_apart():
 
 def test_who_has_not_finished_is_not_in_the_timeline():
     recorder = Recorder()
-    recorder.plans.extend((0, 2, *[0] * (len(PLAN_COLUMNS) - 2)))
+    recorder.plans.append(0, 2, *[0] * (len(PLAN_COLUMNS) - 2))
     recorder.ends.extend([10, 20])
     recorder.span(0, 0, 1)
     recorder.span(1, 0, 0)    # one token of three

@@ -103,7 +103,7 @@ def test_prompts_run_alone_and_decodes_wait() -> None:
     assert world.record.steps["decodes"].tolist() == [0, 1, 0, 0, 2, 1, 1]
     assert world.record.steps["context"].tolist() == [0, 4, 0, 0, 5 + 12, 6, 7]
     assert world.record.steps["resident"].tolist() == [0, 4, 5, 13, 5 + 12, 6, 7], "who waits keeps its KV"
-    assert world.record.pauses.tolist() == [1, 1, 2, 3, 3, 3, 3]
+    assert world.record.pauses.tolist() == [0, 2, 3]
     assert world.record.spans.tolist() == [[2, 3, 3], [1, 3, 4], [0, 0, 6]], "a pause does not end a span"
     assert world.record.tokens_of(world.record.spans).tolist() == [1, 2, 5]
     assert world.token_times(0) == [10, 20, 50, 60, 70]

@@ -14,7 +14,7 @@ from worlds import UNLIMITED, World, play, trace_of
 from cost_models import Constant
 from simulator import simulate
 from simulator.plots import KINDS, timeline_frame
-from simulator.plots.bars import step_starts, tokens_until, window_of
+from simulator.plots.bars import tokens_until, window_of
 from simulator.policies import StaticBatching, Vllm
 from simulator.recorder import PLAN_COLUMNS, Record, Recorder
 
@@ -34,7 +34,7 @@ def record_of(spans, stays, *, steps: int = 6, start: int = 0, paused=()) -> Rec
     for step in range(steps):
         row = dict.fromkeys(PLAN_COLUMNS, 0) | {"start": start + 10 * step, "steps": 1, "chunks": 1,
                                                 "paused": int(step in paused)}
-        recorder.plans.extend(row.values())
+        recorder.plans.append(*row.values())
         recorder.ends.append(start + 10 * step + 10)
     for span in spans:
         recorder.span(*span)
@@ -123,7 +123,7 @@ def test_who_comes_back_with_its_kv_decodes_at_once():
     """No chunk in step 3: the token comes from a decode, and nothing was computed again."""
     record = record_of([(0, 0, 1), (0, 3, 4)], [(0, 0, 20), (0, 30, 50)])
     record.plans.flags.writeable = True
-    record.plan("chunks")[3:] = 0
+    record.plans["chunks"][3:] = 0
     assert bars(SimpleNamespace(record=record)) == [
         (1, 0, 10, "prefill", 0), (1, 10, 20, "decode", 0), (1, 30, 50, "decode", 0)]
 
@@ -149,11 +149,6 @@ def test_a_run_of_nobody_has_no_bars_but_all_columns():
     assert frame.empty
     assert list(frame) == ["slot", "start_s", "end_s", "kind", "request"]
     assert window_of(record_of([], []), 3) == 0
-
-
-def test_steps_start_with_their_plan_or_where_the_one_before_ended():
-    world = play([(0, 1, 3), (100, 1, 2)], Vllm(max_num_seqs=1))
-    assert step_starts(world.record).tolist() == world.record.steps["start"].tolist() == [0, 10, 20, 100, 110]
 
 
 def test_the_window_shows_so_many_full_batches():

@@ -32,6 +32,15 @@ def test_the_trace_keeps_a_copy_of_what_it_was_given():
     assert trace.prompt.tolist() == [1, 2]
 
 
+def test_a_column_that_nobody_can_write_to_is_shared(tiny):
+    faster = tiny.scale_rate(2)
+    assert faster.prompt is tiny.prompt
+    assert faster.arrival is not tiny.arrival
+    view = np.arange(1, 5)[:2]
+    view.setflags(write=False)    # whoever has the whole array may still write to it
+    assert small(prompt=view).prompt is not view
+
+
 @pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda trace: pickle.loads(pickle.dumps(trace))])
 def test_a_copy_is_equal_and_as_read_only(tiny, clone):
     twin = clone(tiny)
@@ -68,6 +77,12 @@ def test_slice_moves_the_first_arrival_to_0_and_keeps_every_column(tiny):
     assert part.arrival.tolist() == [0, 2 * 10**9]
     assert (part.prompt.tolist(), part.output.tolist(), part.max_tokens.tolist()) == ([20, 30], [2, 3], [5, 5])
     assert (part.tenant, part.hash_ids, part.hash_block) == (("b", "a"), ((1,), (2,)), 512)
+
+
+def test_all_rows_are_the_trace_itself_unless_its_first_arrival_must_move():
+    assert (trace := small()).head(2) is trace.head(9) is trace.slice(0, None) is trace
+    assert (late := small(arrival=[3, 5])).head(9) is not late
+    assert late.head(9).arrival.tolist() == [0, 2]
 
 
 def test_head_takes_the_first_rows_or_all_there_are(tiny):

@@ -1,0 +1,117 @@
+"""Record: all that happened on one replica, as columns to read. It knows no metric and draws no conclusion.
+
+Whoever sums up a run works on plans, for a stretch of a thousand steps is one row there. Whoever needs each step by
+itself asks for one column of the steps at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.columns import Ints, Packed
+
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What a Recorder wrote down.
+
+    Attributes:
+        plans: One row a plan, with the fields of `recorder.PLAN_COLUMNS`.
+        ends: End of every step, ns.
+        used: Blocks of memory held in every step.
+        spans: Request, first step and last step of each run of tokens, in the order in which they ended. It has a token
+            in the first step and in each step after it up to the last, but for those in which the set paused.
+        stays: Request, start and end (ns) of each stay in a slot, in the order of their ends.
+        sent: Request and when the client sent it (ns), in that order.
+        refused: The same of requests that the engine refused at the door; they are not among those sent.
+        out_of_range: Steps outside the cost model's measured range.
+    """
+
+    plans: NDArray[np.void]
+    ends: Ints
+    used: Packed
+    spans: Packed
+    stays: Ints
+    sent: Ints
+    refused: Ints
+    out_of_range: int
+
+    def plan(self, column: str) -> Ints:
+        """One column of the plans."""
+        return self.plans[column].astype(np.int64)
+
+    @property
+    def firsts(self) -> Ints:
+        """The number of the first step of each plan."""
+        steps = self.plan("steps")
+        return np.cumsum(steps) - steps
+
+    @property
+    def plan_ends(self) -> Ints:
+        """When the last step of each plan ends, ns."""
+        return self.ends[np.cumsum(self.plan("steps")) - 1]
+
+    @property
+    def queued_from(self) -> Ints:
+        """From when on each plan has somebody in the queue, ns; its end if nobody is. Nobody leaves it within a plan.
+
+        Who arrives during a step is in the queue of the next one.
+        """
+        start, end = self.plan("start"), self.plan_ends
+        arrivals = np.append(np.sort(self.sent[:, 1]), NEVER)
+        arrival = arrivals[np.searchsorted(arrivals, start, side="right")]
+        next_step = np.append(self.ends, NEVER)[np.searchsorted(self.ends, arrival)]
+        return np.where(self.plan("waiting") > 0, start, np.minimum(next_step, end))
+
+    @cached_property
+    def pauses(self) -> Ints:
+        """The steps in which the decoding set paused, in order."""
+        return np.flatnonzero(self.step("paused"))
+
+    def tokens_of(self, spans: Packed) -> Ints:
+        """Tokens that each of these spans stands for."""
+        first, last = spans[:, 1], spans[:, 2]
+        before, upto = (np.searchsorted(self.pauses, step, side="right") for step in (first, last))
+        return last - first + 1 - (upto - before)
+
+    @property
+    def starts(self) -> Ints:
+        """When each step starts, ns: a plan's first step with the plan, any other when the one before it ends."""
+        starts = np.roll(self.ends, 1)
+        starts[self.firsts] = self.plan("start")
+        return starts
+
+    def step(self, column: str) -> Ints:
+        """One column of the steps: "start", "end", "used", or one of the plans' as it is when each step starts.
+
+        What changes inside a stretch is worked out: contexts grow by one a row, and arrivals add to the queue.
+        """
+        steps = self.plan("steps")
+        match column:
+            case "start":
+                return self.starts
+            case "end":
+                return self.ends
+            case "used":
+                return self.used.astype(np.int64)
+            case "context" | "resident":
+                before = self.plan(column) - self.plan("decodes") * self.firsts
+                return np.repeat(before, steps) + np.repeat(self.plan("decodes"), steps) * np.arange(len(self.ends))
+            case "waiting":
+                arrivals = np.sort(self.sent[:, 1])
+                before = self.plan(column) - np.searchsorted(arrivals, self.plan("start"), side="right")
+                return np.repeat(before, steps) + np.searchsorted(arrivals, self.starts, side="right")
+            case _:
+                return np.repeat(self.plan(column), steps)
+
+    @cached_property
+    def steps(self) -> dict[str, Ints]:
+        """All columns of the steps. They are large after a long run."""
+        names = [*(self.plans.dtype.names or ()), "end", "used"]
+        return {name: self.step(name) for name in names if name not in ("steps", "excess")}
