@@ -4,7 +4,8 @@
 
 Between knots every part is a straight line, over two sizes one after the other. The attention of several chunks
 pays the launch (the smallest cell of the grid) once. A chunk longer than the grid is charged as several that
-follow one another. Where decodes and chunks share a step, the attention of each is multiplied by its factor.
+follow one another. Where decodes and chunks share a step, the attention of each is multiplied by its factor; decodes
+may have a grid of their own for such steps.
 
 It does not know: contexts that differ within a step (the mean counts), overlap between kernels, what lies
 between the knots.
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cost_models.base import CostModel, CostModelError, StepShape, empty_step, refuse_chunks
-from cost_models.kernels import Curve, KernelTable
+from cost_models.kernels import Curve, DecodeGrid, KernelTable
 from cost_models.linear import femtoseconds, nanoseconds
 from cost_models.lines import Line, blend, line, neighbours
 from cost_models.profile import Profile
@@ -73,8 +74,9 @@ class Table(CostModel):
         if decodes < 1:
             raise empty_step()
         rest = self._rest_fs(decodes, decodes)
-        attention = self._decode_attention(decodes)
-        found = line([decodes * each for each in self._table.decode_attention.context],
+        grid = self._table.decode_attention
+        attention = _attention(grid, self._decode_rows, decodes)
+        found = line([decodes * each for each in grid.context],
                      [rest + self._layers * fs for fs in attention])
         return self._decoding.setdefault(decodes, found)
 
@@ -86,9 +88,9 @@ class Table(CostModel):
             tokens += new
         attention = self._launch_fs + sum(self._chunk_fs(new, prior) - self._launch_fs for new, prior in chunks)
         if decodes:
-            mixed = self._table.mixed
-            beside = line([decodes * each for each in self._table.decode_attention.context],
-                          self._decode_attention(decodes)).value(context)
+            mixed, grid = self._table.mixed, self._table.beside_chunks or self._table.decode_attention
+            beside = line([decodes * each for each in grid.context],
+                          _attention(grid, self._beside_rows, decodes)).value(context)
             attention = round(mixed.prefill_attention * attention + mixed.decode_attention * beside)
         return self._rest_fs(tokens, decodes + len(chunks)) + self._layers * attention
 
@@ -97,14 +99,6 @@ class Table(CostModel):
         layer = self._linear.value(tokens) + (2 * self._all_reduce.value(tokens) if self._all_reduce else 0)
         host = self._host_fs + sequences * self._host_seq_fs
         return self._layers * layer + self._head.value(sequences) + host
-
-    def _decode_attention(self, decodes: int) -> list[int]:
-        """Attention of one layer at each context of the grid, in fs."""
-        knots = self._table.decode_attention.sequences
-        low, high = neighbours(knots, decodes)
-        if low == high:
-            return self._decode_rows[low]
-        return blend(self._decode_rows[low], self._decode_rows[high], decodes, knots[low], knots[high])
 
     def _chunk_fs(self, new: int, prior: int) -> int:
         """Attention of one layer for one chunk, in fs."""
@@ -145,7 +139,11 @@ class Table(CostModel):
 
     @cached_property
     def _decode_rows(self) -> list[list[int]]:
-        return [[_fs(us) for us in row] for row in self._table.decode_attention.us]
+        return _rows(self._table.decode_attention)
+
+    @cached_property
+    def _beside_rows(self) -> list[list[int]]:
+        return _rows(self._table.beside_chunks) if self._table.beside_chunks else self._decode_rows
 
     @cached_property
     def _prefill_lines(self) -> list[Line]:
@@ -163,6 +161,18 @@ class Table(CostModel):
     @cached_property
     def _host_seq_fs(self) -> int:
         return femtoseconds(self.profile.host.h1_ms * 1e-3)
+
+
+def _attention(grid: DecodeGrid, rows: list[list[int]], decodes: int) -> list[int]:
+    """Attention of one layer for so many sequences at each context of the grid, in fs."""
+    low, high = neighbours(grid.sequences, decodes)
+    if low == high:
+        return rows[low]
+    return blend(rows[low], rows[high], decodes, grid.sequences[low], grid.sequences[high])
+
+
+def _rows(grid: DecodeGrid) -> list[list[int]]:
+    return [[_fs(us) for us in row] for row in grid.us]
 
 
 def _line(curve: Curve) -> Line:
