@@ -1,46 +1,37 @@
-"""How far predicted times lie from measured ones, and which rows are kept back to ask that.
+"""How far predicted times lie from measured ones, and which rows a fit may not see when it is asked that.
 
 Errors are relative to the measured time, in percent; a positive bias predicts too long.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from cost_models.fits import Error
+
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-HELD_OUT = 0.25
-"""Share of the rows that no fit sees."""
+Ints = NDArray[np.int64]
+FOLDS = 4
+LEAVE_ONE_OUT_BELOW = 24
+"""With fewer rows each is a fold of its own."""
+QUANTILES = 11
+"""Of measured over predicted, from the smallest to the largest: what ``noise`` draws from."""
 
 
-@dataclass(frozen=True)
-class Errors:
-    """Of one kind of step: mean absolute error, its 95th percentile, and mean error, in percent."""
+def error(predicted: Floats, measured: Floats, *, held_out: bool = True) -> Error:
+    """The error of some predictions, as a profile states it.
 
-    mape_percent: float
-    p95_percent: float
-    bias_percent: float
-
-    def rounded(self) -> dict[str, float]:
-        """As a profile states them."""
-        return {name: round(value, 2) for name, value in vars(self).items()}
-
-
-def errors(predicted: Floats, measured: Floats) -> Errors:
-    """The errors of some predictions.
-
-    >>> errors(np.array([11.0, 19.0]), np.array([10.0, 20.0])).rounded()
-    {'mape_percent': 7.5, 'p95_percent': 9.75, 'bias_percent': 2.5}
+    >>> error(np.array([11.0, 19.0]), np.array([10.0, 20.0])).bias_percent
+    2.5
     """
     relative = 100 * (predicted / measured - 1)
     size = np.abs(relative)
-    return Errors(float(size.mean()), float(np.percentile(size, 95)), float(relative.mean()))
+    residuals = np.quantile(measured / predicted, np.linspace(0, 1, QUANTILES))
+    return Error(round(float(size.mean()), 2), round(float(np.percentile(size, 95)), 2),
+                 round(float(relative.mean()), 2), len(measured), held_out,    # type: ignore[arg-type]
+                 tuple(round(float(value), 4) for value in residuals))
 
 
-def held_out(rows: int, seed: int, share: float = HELD_OUT) -> Mask:
-    """Which of so many rows are kept back; at least one of two, never all. The same for the same seed."""
-    kept_back = min(max(1, round(rows * share)), rows - 1)
-    mask = np.zeros(rows, bool)
-    mask[np.random.default_rng(seed).permutation(rows)[:kept_back]] = True
-    return mask
+def folds(rows: int, seed: int) -> Ints:
+    """For each row the number of the fold that keeps it back; the same for the same seed."""
+    parts = FOLDS if rows >= LEAVE_ONE_OUT_BELOW else rows
+    return np.random.default_rng(seed).permutation(rows) % parts

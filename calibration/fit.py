@@ -1,20 +1,26 @@
-"""Fits: coefficients of the form ``regimes`` from measured steps, each with the errors on rows it has not seen.
+"""Fits: the coefficients of one kind of step from measured steps, and the error on rows that the fit has not seen.
 
-Decode, prefill and mixed steps are fitted apart, by relative least squares, and no coefficient is negative. It
-reads no file; ``published`` and the calibration run bring the rows.
+The formula is that of ``cost_models.regimes``. Decode, prefill and mixed steps are fitted apart, by relative least
+squares, and no coefficient is negative. The error is cross-validated: each row is predicted by a fit to the folds
+without it; the coefficients handed back are fitted to all rows. It reads no file.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import get_args
 
 import numpy as np
 
-from calibration.errors import Errors, errors, held_out
+from calibration.errors import error, folds
 from calibration.least_squares import relative_nonnegative
-from calibration.rows import Floats, Mask, Regime, StepRows
+from calibration.rows import Bounds, Floats, Kind, StepRows
+from cost_models.fits import Error, Errors, Fit, Range, Regime, RegimeTable
 
-DIGITS = 6
+DIGITS = 5
 """Significant digits of a coefficient: more than any measurement has, and few enough to read."""
+KNEES = 24
+"""How many places are tried for the knee where arithmetic overtakes the reading of the weights."""
+NEEDED = {"decode": 4, "prefill": 4, "mixed": 6}
+"""Rows without which a regime is not fitted."""
 
 
 class FitError(ValueError):
@@ -22,94 +28,59 @@ class FitError(ValueError):
 
 
 @dataclass(frozen=True)
-class Fit:
-    """What one regime came to.
+class Fitted:
+    """One kind of step: its coefficients, their error on unseen rows, and where the rows lie."""
 
-    Attributes:
-        coefficients: By the names that a profile has for them.
-        errors: On the rows that were kept back.
-        rows: How many rows were fitted and how many kept back.
-        bounds: Where the rows lie, as a profile's range.
+    regime: Regime
+    error: Error
+    bounds: Bounds
+
+
+def fit_regime(rows: StepRows, kind: Kind, seed: int = 0) -> Fitted:
+    """The coefficients of one kind of step.
+
+    Raises:
+        FitError: Too few rows of that kind, or one without a positive duration.
     """
-
-    coefficients: dict[str, Any]
-    errors: Errors
-    rows: tuple[int, int]
-    bounds: dict[str, list[int]]
-
-    def section(self) -> dict[str, Any]:
-        """The regime as a section of a profile."""
-        return {**self.coefficients, **self.errors.rounded()}
-
-
-def decode_terms(rows: StepRows) -> Floats:
-    """One, sequences, their context: a column each."""
-    return np.stack([np.ones(len(rows)), rows.decodes, rows.context], axis=1)
+    own = rows.of(kind)
+    if len(own) < NEEDED[kind]:
+        raise FitError(f"{len(own)} {kind} steps do not determine a fit: measure at least {NEEDED[kind]}")
+    if not (np.isfinite(own.ms).all() and (own.ms > 0).all()):
+        raise FitError(f"a {kind} step has no positive duration: measure it again or leave it out")
+    fold, predicted = folds(len(own), seed), np.zeros(len(own))
+    for kept_back in (fold == number for number in np.unique(fold)):
+        predicted[kept_back] = predict(_regime(own[~kept_back]), own[kept_back])
+    return Fitted(_regime(own), error(predicted, own.ms), own.bounds())
 
 
-def prefill_terms(rows: StepRows) -> Floats:
-    """One, new tokens, squares: a column each."""
-    return np.stack([np.ones(len(rows)), rows.tokens, rows.squares], axis=1)
+def fit_all(rows: StepRows, seed: int = 0) -> Fit:
+    """All three kinds of step, as the fit of a profile."""
+    found = {kind: fit_regime(rows, kind, seed) for kind in get_args(Kind)}
+    return Fit("regimes", regimes=RegimeTable(**{kind: each.regime for kind, each in found.items()}),
+               errors=Errors(**{kind: each.error for kind, each in found.items()}), range=Range(**rows.bounds()))
 
 
-TERMS = {
-    "decode": (decode_terms, ("base_ms", "per_seq_ms", "per_context_token_ms")),
-    "prefill": (prefill_terms, ("base_ms", "per_token_ms", "per_token_sq_ms")),
-}
-"""What each of these regimes is made of, and how a profile calls its coefficients."""
+def predict(regime: Regime, rows: StepRows) -> Floats:
+    """Milliseconds of each row, host time left out."""
+    matrices = np.maximum(regime.weights_ms, regime.per_token_ms * rows.matrix_rows)
+    attention = regime.per_context_token_ms * rows.context + regime.per_token_sq_ms * rows.squares
+    return regime.base_ms + matrices + regime.per_seq_ms * rows.decodes + attention
 
 
-def fit_regime(rows: StepRows, regime: Regime, seed: int = 0) -> Fit:
-    """Coefficients of pure decode or pure prefill steps. Raises FitError for fewer rows than that takes."""
-    own = rows.regime(regime)
-    columns, names = TERMS[regime]
-    terms, kept_back = _split(own, regime, columns(own), seed)
-    found = _rounded(relative_nonnegative(terms[~kept_back], own.ms[~kept_back]))
-    return Fit(dict(zip(names, found.tolist(), strict=True)), errors(terms[kept_back] @ found, own.ms[kept_back]),
-               _counts(kept_back), own.bounds())
+def _regime(rows: StepRows) -> Regime:
+    """The best coefficients over all places of the knee; without one if that is as good."""
+    knees = np.unique(np.quantile(rows.matrix_rows, np.linspace(0, 0.9, KNEES), method="lower"))
+    tried = [_with_knee(rows, knee) for knee in (0.0, *knees)]
+    return min(tried, key=lambda regime: float(((predict(regime, rows) / rows.ms - 1) ** 2).sum()))
 
 
-def fit_mixed(rows: StepRows, decode: Fit, prefill: Fit, seed: int = 0) -> Fit:
-    """How steps of both kinds differ from the sum: whose base is paid, and a factor on each attention.
-
-    The rest is priced as in the pure regimes; the base with the smaller error on the fitted rows is taken.
-    """
-    own = rows.regime("mixed")
-    plain, attention = mixed_terms(own, decode, prefill)
-    terms, kept_back = _split(own, "mixed", attention, seed)
-    seen, trials = ~kept_back, []
-    for base, pure in (("decode", decode), ("prefill", prefill)):
-        fixed = plain + pure.coefficients["base_ms"]
-        found = _rounded(relative_nonnegative(terms[seen], own.ms[seen], fixed[seen]))
-        predicted = fixed + terms @ found
-        trials.append((errors(predicted[seen], own.ms[seen]).mape_percent, base, found, predicted))
-    _, base, found, predicted = min(trials, key=lambda trial: trial[0])
-    return Fit({"base": base, "decode_attention": float(found[0]), "prefill_attention": float(found[1])},
-               errors(predicted[kept_back], own.ms[kept_back]), _counts(kept_back), own.bounds())
+def _with_knee(rows: StepRows, knee: float) -> Regime:
+    """Least squares where matrices take the same time for up to so many rows as for that many."""
+    terms = [np.ones(len(rows)), np.maximum(knee, rows.matrix_rows), rows.decodes, rows.context, rows.squares]
+    base, token, seq, context, square = map(rounded, relative_nonnegative(np.stack(terms, axis=1), rows.ms).tolist())
+    return Regime(base, rounded(knee * token), token, seq, context, square)
 
 
-def mixed_terms(rows: StepRows, decode: Fit, prefill: Fit) -> tuple[Floats, Floats]:
-    """Of mixed steps: ms that the two pure fits ask for rows and tokens, and the ms of either attention."""
-    by_row, by_token = decode.coefficients["per_seq_ms"], prefill.coefficients["per_token_ms"]
-    attention = [rows.context * decode.coefficients["per_context_token_ms"],
-                 rows.squares * prefill.coefficients["per_token_sq_ms"]]
-    return rows.decodes * by_row + rows.tokens * by_token, np.stack(attention, axis=1)
-
-
-def _split(rows: StepRows, regime: Regime, terms: Floats, seed: int) -> tuple[Floats, Mask]:
-    """The terms, and which rows are kept back."""
-    needed = terms.shape[1] + 1
-    if len(rows) < needed:
-        raise FitError(f"{len(rows)} {regime} rows do not determine {terms.shape[1]} coefficients: measure at least "
-                       f"{needed}")
-    if not (np.isfinite(rows.ms).all() and (rows.ms > 0).all()):
-        raise FitError(f"a {regime} row has no positive duration: measure it again or leave it out")
-    return terms, held_out(len(rows), seed)
-
-
-def _counts(kept_back: Mask) -> tuple[int, int]:
-    return int((~kept_back).sum()), int(kept_back.sum())
-
-
-def _rounded(values: Floats) -> Floats:
-    return np.array([float(f"{value:.{DIGITS}g}") for value in values])
+def rounded(value: float) -> float:
+    """To as many digits as a profile has."""
+    return float(f"{value:.{DIGITS}g}")

@@ -1,7 +1,9 @@
-"""Measured steps as columns: what was in each, and how long it took. It knows no file and no device."""
+"""Measured steps: what was in each, and how long it took. It knows no file and no device."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,55 +12,70 @@ from cost_models import StepShape
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Regime = str
-REGIMES = ("decode", "prefill", "mixed")
+Kind = Literal["decode", "prefill", "mixed"]
+Bounds = dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, eq=False)
 class StepRows:
-    """Measured steps, one an entry of each column.
+    """Measured steps, and their sizes as columns.
 
     Attributes:
-        decodes: Sequences that compute one new token each.
-        context: Tokens of context that these read, summed.
-        tokens: New prompt tokens, summed over the chunks.
-        prior: Tokens already there, summed over the chunks.
-        squares: (prior + new)^2 - prior^2, summed over the chunks.
-        ms: Measured milliseconds.
+        shapes: What was computed.
+        ms: Milliseconds, one a shape.
     """
 
-    decodes: Floats
-    context: Floats
-    tokens: Floats
-    prior: Floats
-    squares: Floats
+    shapes: Sequence[StepShape]
     ms: Floats
 
     def __len__(self) -> int:
-        return len(self.ms)
+        return len(self.shapes)
 
     def __getitem__(self, which: Mask) -> "StepRows":
-        return StepRows(**{name: column[which] for name, column in vars(self).items()})
+        return StepRows([shape for shape, kept in zip(self.shapes, which.tolist(), strict=True) if kept],
+                        self.ms[which])
 
-    def regime(self, name: Regime) -> "StepRows":
+    def of(self, kind: Kind) -> "StepRows":
         """The rows that only decode, only prefill, or do both."""
         decoding, chunked = self.decodes > 0, self.tokens > 0
-        return self[{"decode": decoding & ~chunked, "prefill": chunked & ~decoding, "mixed": decoding & chunked}[name]]
+        return self[{"decode": decoding & ~chunked, "prefill": chunked & ~decoding, "mixed": decoding & chunked}[kind]]
 
-    def bounds(self) -> dict[str, list[int]]:
+    @cached_property
+    def decodes(self) -> Floats:
+        """Sequences that compute one new token each."""
+        return self._column(lambda shape: shape.decodes)
+
+    @cached_property
+    def context(self) -> Floats:
+        """Tokens of context that these read, summed."""
+        return self._column(lambda shape: shape.context)
+
+    @cached_property
+    def tokens(self) -> Floats:
+        """New prompt tokens, summed over the chunks."""
+        return self._column(lambda shape: sum(new for new, _ in shape.chunks))
+
+    @cached_property
+    def prior(self) -> Floats:
+        """Tokens already there, summed over the chunks."""
+        return self._column(lambda shape: sum(prior for _, prior in shape.chunks))
+
+    @cached_property
+    def squares(self) -> Floats:
+        """(prior + new)^2 - prior^2, summed over the chunks."""
+        return self._column(lambda shape: sum(new * (new + 2 * prior) for new, prior in shape.chunks))
+
+    @property
+    def matrix_rows(self) -> Floats:
+        """Rows of the matrices as ``regimes`` counts them: chunk tokens, or the sequences where there is no chunk."""
+        return np.where(self.tokens > 0, self.tokens, self.decodes)
+
+    def bounds(self) -> Bounds:
         """Lowest and highest value of each term that occurs, under the names that a profile's range has."""
-        terms = {"decodes": self.decodes, "context": self.context, "chunk_tokens": self.tokens}
-        found = {name: [int(column[column > 0].min()), int(column.max())]
-                 for name, column in terms.items() if (column > 0).any()}
-        if (self.tokens > 0).any():
-            found["prior_tokens"] = [int(self.prior[self.tokens > 0].min()), int(self.prior.max())]
-        return found
+        decoding, chunked = self.decodes > 0, self.tokens > 0
+        terms = {"decodes": self.decodes[decoding], "context": self.context[decoding],
+                 "chunk_tokens": self.tokens[chunked], "prior_tokens": self.prior[chunked]}
+        return {name: (int(column.min()), int(column.max())) for name, column in terms.items() if len(column)}
 
-
-def steps(shapes: Sequence[StepShape], ms: Sequence[float]) -> StepRows:
-    """Rows from step shapes and the milliseconds that each took."""
-    columns = [(shape.decodes, shape.context, sum(new for new, _ in shape.chunks),
-                sum(prior for _, prior in shape.chunks), sum(new * (new + 2 * prior) for new, prior in shape.chunks))
-               for shape in shapes]
-    decodes, context, tokens, prior, squares = np.array(columns, float).reshape(-1, 5).T
-    return StepRows(decodes, context, tokens, prior, squares, np.array(ms, float))
+    def _column(self, size: Callable[[StepShape], int]) -> Floats:
+        return np.array([size(shape) for shape in self.shapes], float)
