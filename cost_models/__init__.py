@@ -1,7 +1,8 @@
 """How long a step of an LLM server lasts: constant, from specifications, or from calibrated profiles.
 
-Read ``base`` (what a model is asked), ``linear`` (how it is rounded), then ``regimes`` or ``roofline``.
-``catalogue`` finds a model by name; ``pool`` says how many tokens of KV cache fit.
+Read ``base`` (what a model is asked), ``linear`` (how it is rounded), then ``regimes``, ``table`` or ``roofline``.
+``profile`` is the file of a calibration, ``catalogue`` finds a model by name, ``pool`` says how many tokens of KV
+cache fit.
 """
 
 from cost_models.base import CostModel, CostModelError, StepShape, choose
@@ -13,6 +14,7 @@ from cost_models.regimes import Regimes
 from cost_models.roofline import Roofline
 from cost_models.shapes import GpuSpec, ModelSpec
 from cost_models.specs import GPUS, MODELS, gpu_spec, model_spec
+from cost_models.table import Table
 
 __all__ = [
     "GPUS",
@@ -28,6 +30,7 @@ __all__ = [
     "Regimes",
     "Roofline",
     "StepShape",
+    "Table",
     "available_cost_models",
     "bundled_profiles",
     "choose",

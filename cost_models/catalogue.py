@@ -3,6 +3,7 @@
 It knows which names exist and whether a profile belongs to a model, a GPU and a layout; no coefficient.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +14,12 @@ from cost_models.regimes import Regimes
 from cost_models.roofline import Roofline
 from cost_models.shapes import BYTES, GpuSpec, ModelSpec
 from cost_models.specs import gpu_spec, model_spec
+from cost_models.strict import located
+from cost_models.table import Table
 
-FORMS = ("auto", "roofline", "regimes", "constant")
+FORMS = ("auto", "roofline", "regimes", "table", "constant")
+PROFILED: dict[str, Callable[[Profile], CostModel]] = {"regimes": Regimes, "table": Table}
+"""The forms that a profile may have."""
 CONSTANT_MS = 10.0
 
 
@@ -30,8 +35,9 @@ def cost_model(
     """The cost model of this name for a model on a GPU.
 
     ``auto``: the bundled profile of exactly this model, GPU, dtypes and number of GPUs, else ``roofline``.
-    ``roofline``: from specifications. ``regimes``: the bundled profile, or an error. ``constant:MS``: one
-    duration (10 ms without a number). Else the name of a bundled profile or the path of a profile (YAML).
+    ``roofline``: from specifications. ``regimes``, ``table``: the bundled profile in this form, or an error.
+    ``constant:MS``: one duration (10 ms without a number). Else the name of a bundled profile or the path of a
+    profile (YAML), in the form that it names.
     Raises CostModelError, one line, for an unknown name, a wrong layout or a profile of something else.
 
     >>> cost_model("constant:12.5", model="opt-13b", gpu="a100-40").name
@@ -45,14 +51,18 @@ def cost_model(
     form, _, argument = text.partition(":")
     if form == "constant":
         return _constant(argument if ":" in text else f"{CONSTANT_MS}", text)
-    if text == "regimes":
-        return Regimes(_bundled_for(wanted))
-    profile = None if text in FORMS else _named(text, wanted)
+    if text in PROFILED:
+        return _of_form(_bundled_for(wanted, text), text)
+    profile = None if text in FORMS else _named(text, wanted, model)
     if text == "auto":
         profile = next((known for known in bundled_profiles().values() if known.layout == wanted), None)
     if profile is None:
         return Roofline(model, gpu, dtype, kv_dtype, tensor_parallel_size)
-    return Regimes(profile)
+    return _of_form(profile, profile.fit.form)
+
+
+def _of_form(profile: Profile, form: str) -> CostModel:
+    return PROFILED[form](profile)
 
 
 def _constant(milliseconds: str, text: str) -> Constant:
@@ -62,21 +72,24 @@ def _constant(milliseconds: str, text: str) -> Constant:
         raise CostModelError(f"'{text}': give milliseconds above 0, as in constant:12.5") from None
 
 
-def _bundled_for(wanted: str) -> Profile:
-    layouts = {profile.layout: profile for profile in bundled_profiles().values()}
+def _bundled_for(wanted: str, form: str) -> Profile:
+    layouts = {profile.layout: profile for profile in bundled_profiles().values()
+               if getattr(profile.fit, form) is not None}
     if wanted not in layouts:
-        known = ", ".join(layouts)
-        raise CostModelError(f"no bundled profile for {wanted}: use 'auto' or 'roofline' (known: {known})")
+        known = f" (known: {', '.join(layouts)})" if layouts else ""
+        raise CostModelError(f"no bundled profile for {wanted} has the form '{form}': use 'auto' or 'roofline'{known}")
     return layouts[wanted]
 
 
-def _named(text: str, wanted: str) -> Profile:
+def _named(text: str, wanted: str, model: ModelSpec) -> Profile:
     if text.endswith((".yaml", ".yml")):
         profile = read_profile(text)
     else:
         profile = bundled_profiles()[choose("cost model", text, [*FORMS, *bundled_profiles()])]
     if profile.layout != wanted:
         raise CostModelError(f"profile '{text}' is for {profile.layout}, not {wanted}: use 'auto' instead")
+    with located(f"profile '{text}'"):
+        profile.model_shape.check(model)
     return profile
 
 
@@ -97,6 +110,9 @@ class CostModelRow(NamedTuple):
     p95_decode: float | None = None
     p95_prefill: float | None = None
     p95_mixed: float | None = None
+    bias_decode: float | None = None
+    bias_prefill: float | None = None
+    bias_mixed: float | None = None
 
 
 def available_cost_models() -> list[CostModelRow]:
@@ -105,25 +121,23 @@ def available_cost_models() -> list[CostModelRow]:
         CostModelRow("auto", "rule", "the bundled profile of this model, GPU and layout, else roofline"),
         CostModelRow("roofline", "roofline", "specifications, with assumed efficiencies"),
         CostModelRow("regimes", "regimes", "the bundled profile of this model, GPU and layout"),
+        CostModelRow("table", "table", "the bundled kernel table of this model, GPU and layout"),
         CostModelRow("constant", "constant", f"stated: constant:MS ms a step ({CONSTANT_MS:g} if not given)"),
         *[_row(profile) for profile in bundled_profiles().values()],
     ]
 
 
 def _row(profile: Profile) -> CostModelRow:
+    errors = {f"{figure}_{regime}": getattr(error, f"{figure}_percent")
+              for regime, error in vars(profile.fit.errors).items() if error for figure in ("mape", "p95", "bias")}
     return CostModelRow(
         name=profile.name,
-        form="regimes",
-        origin=Regimes(profile).origin,
+        form=profile.fit.form,
+        origin=profile.provenance,
         model=profile.model,
         gpu=profile.gpu,
         dtype=profile.dtype,
         kv_dtype=profile.kv_dtype,
         tensor_parallel_size=profile.tensor_parallel_size,
-        mape_decode=profile.decode.mape_percent,
-        mape_prefill=profile.prefill.mape_percent,
-        mape_mixed=profile.mixed.mape_percent,
-        p95_decode=profile.decode.p95_percent,
-        p95_prefill=profile.prefill.p95_percent,
-        p95_mixed=profile.mixed.p95_percent,
+        **errors,
     )

@@ -1,7 +1,8 @@
-"""A calibrated profile: the coefficients of a machine and a model as a readable YAML file.
+"""A calibrated profile: what was found on one machine with one model, as a readable YAML file.
 
-All durations in milliseconds, all errors in percent. A profile says where its numbers come from; it knows
-nothing of how they are put together (that is ``regimes``).
+The dataclasses are the file: field names are its keys, a field without a default is needed. Durations in
+milliseconds (kernel tables and raw timings in microseconds), errors in percent. A profile says where its
+numbers come from; it does not know how they are put together (that is ``regimes`` and ``table``).
 """
 
 from dataclasses import dataclass
@@ -10,58 +11,71 @@ from importlib.resources import files
 from pathlib import Path
 
 from cost_models.base import CostModelError, choose
-from cost_models.shapes import BYTES
-from cost_models.strict import build, parse_yaml, read_yaml
+from cost_models.fits import Fit
+from cost_models.shapes import BYTES, ModelSpec
+from cost_models.specs import MODELS
+from cost_models.strict import build, located, parse_yaml, read_yaml
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the coefficients come from."""
+    """Where the numbers come from."""
 
+    kind: str
+    """``measured`` on this device by ``batchsim calibrate``, or ``derived`` from published figures."""
     source: str
     date: str
-
-
-@dataclass(frozen=True)
-class Decode:
-    """base + per_seq x sequences + per_context_token x their context; errors of the fit where known."""
-
-    base_ms: float
-    per_seq_ms: float
-    per_context_token_ms: float
-    mape_percent: float | None = None
-    p95_percent: float | None = None
-
-
-@dataclass(frozen=True)
-class Prefill:
-    """base + per_token x new tokens + per_token_sq x ((prior + new)^2 - prior^2), summed over the chunks."""
-
-    base_ms: float
-    per_token_ms: float
-    per_token_sq_ms: float
-    mape_percent: float | None = None
-    p95_percent: float | None = None
-
-
-@dataclass(frozen=True)
-class Mixed:
-    """How a step with both differs: whose base is paid (once), and factors on the two attention terms."""
-
-    origin: str
-    """``transferred`` from other hardware, or ``measured``."""
-    base: str
-    """``decode`` or ``prefill``."""
-    decode_attention: float
-    prefill_attention: float
-    mape_percent: float | None = None
-    p95_percent: float | None = None
+    method: str | None = None
+    seed: int | None = None
+    tuned: str | None = None
+    """Which numbers were tuned on a recorded run, and on what part of it; None if none was."""
 
     def __post_init__(self) -> None:
-        choose("origin", self.origin, ("transferred", "measured"))
-        choose("base", self.base, ("decode", "prefill"))
+        choose("kind", self.kind, ("measured", "derived"))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of the model that was timed, before it was divided among GPUs."""
+
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    vocab: int
+
+    def check(self, model: ModelSpec) -> None:
+        """Raise CostModelError if the model has another shape."""
+        for size, found in vars(self).items():
+            if found != (known := getattr(model, size)):
+                raise CostModelError(f"model_shape: {size} {found} is not that of {model.name} ({known})")
+
+
+@dataclass(frozen=True)
+class Device:
+    """The GPU, or CPU, as it named itself."""
+
+    name: str
+    capability: str | None = None
+    memory_bytes: int | None = None
+    sms: int | None = None
+    driver: str | None = None
+    clocks: str | None = None
+
+
+@dataclass(frozen=True)
+class Software:
+    """Versions of what ran."""
+
+    python: str | None = None
+    torch: str | None = None
+    cuda: str | None = None
+    triton: str | None = None
+    engine: str | None = None
 
 
 @dataclass(frozen=True)
@@ -78,21 +92,36 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Range:
-    """Where the coefficients were measured, each bound as (lowest, highest), inclusive."""
+class RequestOverhead:
+    """Time that a request spends outside the engine's steps: API, tokenising and back. It delays no step."""
 
-    decodes: tuple[int, int] | None = None
-    context: tuple[int, int] | None = None
-    """Context tokens summed over the decodes."""
-    chunk_tokens: tuple[int, int] | None = None
-    """New prompt tokens of a step."""
-    prior_tokens: tuple[int, int] | None = None
-    """Tokens already there, summed over the chunks."""
+    origin: str
+    """``assumed`` or ``measured``."""
+    overhead_ms: float
+
+    def __post_init__(self) -> None:
+        choose("origin", self.origin, ("assumed", "measured"))
+
+
+@dataclass(frozen=True)
+class RawRow:
+    """One timed point."""
+
+    kernel: str
+    dims: tuple[int, ...]
+    median_us: float
+    iqr_us: float
+    min_us: float
+    n: int
+    bytes: float | None = None
+    flops: float | None = None
+    flag: str | None = None
+    """What is odd about it, such as a time below what its bytes need."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """One model on one GPU type in one layout. The field names are the keys of the YAML file."""
+    """One model on one GPU type in one layout."""
 
     schema_version: int
     name: str
@@ -101,23 +130,35 @@ class Profile:
     tensor_parallel_size: int
     dtype: str
     kv_dtype: str
+    model_shape: Shape
     origin: Origin
-    decode: Decode
-    prefill: Prefill
-    mixed: Mixed
+    fit: Fit
     host: Host
-    range: Range | None = None
+    request: RequestOverhead | None = None
+    page_size: int | None = None
+    device: Device | None = None
+    software: Software | None = None
+    raw: tuple[RawRow, ...] = ()
 
     def __post_init__(self) -> None:
         if self.tensor_parallel_size < 1:
             raise CostModelError("tensor_parallel_size must be at least 1, got 0")
         choose("dtype", self.dtype, BYTES)
         choose("kv_dtype", self.kv_dtype, BYTES)
+        if self.model in MODELS:
+            self.model_shape.check(MODELS[self.model])
 
     @property
     def layout(self) -> str:
         """Model, GPU, dtypes and number of GPUs, as printed."""
         return layout(self.model, self.gpu, self.dtype, self.kv_dtype, self.tensor_parallel_size)
+
+    @property
+    def provenance(self) -> str:
+        """Source and date, and what is not measured, in one line."""
+        tuned = f"; tuned: {self.origin.tuned}" if self.origin.tuned else ""
+        return (f"{self.origin.source} ({self.origin.date}); mixed steps {self.fit.mixed_origin}; "
+                f"host {self.host.h0_ms:g} ms a step {self.host.origin}{tuned}")
 
 
 def layout(model: str, gpu: str, dtype: str, kv_dtype: str, tensor_parallel_size: int) -> str:
@@ -127,7 +168,7 @@ def layout(model: str, gpu: str, dtype: str, kv_dtype: str, tensor_parallel_size
 
 def read_profile(path: str | Path) -> Profile:
     """The profile in a YAML file. Raises CostModelError, one line, for whatever is wrong with it."""
-    return _profile(read_yaml(Path(path)), str(path))
+    return profile_of(read_yaml(Path(path)), str(path))
 
 
 @cache
@@ -136,13 +177,15 @@ def bundled_profiles() -> dict[str, Profile]:
     found = {}
     for entry in sorted(files("cost_models").joinpath("profiles").iterdir(), key=lambda entry: entry.name):
         if entry.name.endswith(".yaml"):
-            profile = _profile(parse_yaml(entry.read_text(encoding="utf-8"), entry.name), entry.name)
+            profile = profile_of(parse_yaml(entry.read_text(encoding="utf-8"), entry.name), entry.name)
             found[profile.name] = profile
     return found
 
 
-def _profile(data: object, where: str) -> Profile:
+def profile_of(data: object, where: str) -> Profile:
+    """The profile in a mapping; ``where`` names it in the error."""
     version = data.get("schema_version", SCHEMA_VERSION) if isinstance(data, dict) else SCHEMA_VERSION
     if type(version) is not int or version != SCHEMA_VERSION:
-        raise CostModelError(f"{where}: unknown schema_version {version!r} (known: {SCHEMA_VERSION})")
+        with located(where):
+            raise CostModelError(f"unknown schema_version {version!r} (known: {SCHEMA_VERSION})")
     return build(Profile, data, where)

@@ -1,7 +1,8 @@
 """Read a YAML file or a mapping into a dataclass, and refuse whatever does not fit.
 
 Every complaint is one line: where, which key, what is expected. It knows no model and no profile: the
-dataclass says which keys exist, which may be absent and what each holds. Numbers are finite and at least 0.
+dataclass says which keys exist, which may be absent and what each holds. Numbers are finite and, unless Signed, at
+least 0.
 """
 
 import math
@@ -10,13 +11,15 @@ from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, NewType, TypeVar, get_args, get_type_hints
 
 import yaml
 
 from cost_models.base import CostModelError, choose
 
 T = TypeVar("T")
+Signed = NewType("Signed", float)
+"""A number that may be below 0."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -88,11 +91,19 @@ def _convert(value: object, hint: Any, where: str) -> Any:
     options = get_args(hint)
     if NoneType in options:
         return None if value is None else _convert(value, options[0], where)
+    if Ellipsis in options:
+        return _list(value, options[0], where)
     if options:
         return _bounds(value, where)
     if is_dataclass(hint):
         return build(hint, value, where)  # type: ignore[arg-type]
-    return {int: _whole, float: _number, str: _text, bool: _truth}[hint](value, where)
+    return {int: _whole, float: _number, str: _text, bool: _truth, Signed: _signed}[hint](value, where)
+
+
+def _list(value: object, hint: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise CostModelError(f"{where} must be a list, got {value!r}")
+    return tuple(_convert(item, hint, f"{where}[{at}]") for at, item in enumerate(value))
 
 
 def _bounds(value: object, where: str) -> tuple[int, int]:
@@ -115,6 +126,12 @@ def _number(value: object, where: str) -> float:
         # YAML reads an exponent only after a decimal point and with a sign; 1e-5 arrives as text.
         hint = " (write 1.0e-5, not 1e-5)" if isinstance(value, str) else ""
         raise CostModelError(f"{where} must be a number of at least 0{hint}, got {value!r}")
+    return float(value)
+
+
+def _signed(value: object, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise CostModelError(f"{where} must be a number, got {value!r}")
     return float(value)
 
 

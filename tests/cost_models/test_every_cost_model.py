@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,9 @@ from cost_models import (
     StepShape,
     bundled_profiles,
 )
-from cost_models.profile import Decode, Host, Prefill, Range, read_profile
+from cost_models.fits import Range, Regime
+from cost_models.profile import Host, read_profile
+from cost_models.table import Table
 
 EIGHT_B, SEVENTY_B, OPT = MODELS["llama-3.1-8b"], MODELS["llama-3.1-70b"], MODELS["opt-13b"]
 
@@ -45,9 +46,14 @@ class Own(CostModel):
 ROUND = read_profile(Path(__file__).with_name("round.yaml"))
 
 
-def regimes(**changes: Any) -> Regimes:
-    """The round profile with some sections replaced."""
-    return Regimes(replace(ROUND, **changes))
+TABLE = read_profile(Path(__file__).with_name("table.yaml"))
+
+
+def regimes(range: Range | None = None, host: Host = ROUND.host, **changes: Regime) -> Regimes:
+    """The round profile with some parts replaced."""
+    assert ROUND.fit.regimes is not None
+    fit = replace(ROUND.fit, range=range, regimes=replace(ROUND.fit.regimes, **changes))
+    return Regimes(replace(ROUND, fit=fit, host=host))
 
 
 CASES: dict[str, CostModel] = {
@@ -59,8 +65,10 @@ CASES: dict[str, CostModel] = {
     "roofline-tied": Roofline(OPT, GPUS["a100-40"]),
     "round": regimes(),
     "ranged": regimes(range=Range(decodes=(1, 256), chunk_tokens=(1, 8192))),
-    "context-only": regimes(decode=Decode(0, 0, 0.37e-6), host=Host("assumed", 0)),
-    "all-zero": regimes(decode=Decode(0, 0, 0), prefill=Prefill(0, 0, 0), host=Host("assumed", 0)),
+    "six": regimes(decode=Regime(4, 1, 0.01, 0.25, 0.001)),
+    "context-only": regimes(decode=Regime(0, per_context_token_ms=0.37e-6), host=Host("assumed", 0)),
+    "all-zero": regimes(decode=Regime(0), prefill=Regime(0), mixed=Regime(0), host=Host("assumed", 0)),
+    "table": Table(TABLE),
     **{name: Regimes(profile) for name, profile in bundled_profiles().items()},
 }
 
@@ -99,7 +107,9 @@ def grown(shape: StepShape) -> list[StepShape]:
     """The shape with a little more of each thing it has, in the same regime."""
     more = []
     if shape.decodes:
-        more += [shape._replace(decodes=shape.decodes + 1), shape._replace(context=shape.context + 1000)]
+        each = -(-shape.context // shape.decodes)    # one more sequence brings a context like that of the others
+        more += [shape._replace(decodes=shape.decodes + 1, context=shape.context + each)]
+        more += [shape._replace(context=shape.context + 1000)]
     if shape.chunks:
         (new, prior), *rest = shape.chunks
         more += [shape._replace(chunks=(chunk, *rest)) for chunk in ((new + 64, prior), (new, prior + 500))]
@@ -157,6 +167,6 @@ def test_it_names_itself_in_one_line(model: CostModel) -> None:
 
 @every_model
 def test_range_is_stated_or_unknown(model: CostModel) -> None:
-    stated = isinstance(model, Regimes) and model.profile.range is not None
+    stated = isinstance(model, Table) or (isinstance(model, Regimes) and model.profile.fit.range is not None)
     answers = {model.in_range(shape) for shape in DECODES + PREFILLS + MIXED}
     assert answers <= ({True, False} if stated else {None})

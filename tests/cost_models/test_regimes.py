@@ -1,12 +1,12 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cost_models import MODELS, Profile, Regimes, StepShape, bundled_profiles
-from cost_models.profile import Decode, Host, Range, read_profile
+from cost_models.fits import Range, Regime
+from cost_models.profile import Host, read_profile
 
 MS = 1_000_000
 MEASURED = Path(__file__).parents[3] / "shared/measured/aic_derived/affine_coefficients_bf16.json"
@@ -15,9 +15,11 @@ MEASURED = Path(__file__).parents[3] / "shared/measured/aic_derived/affine_coeff
 ROUND = read_profile(Path(__file__).with_name("round.yaml"))
 
 
-def regimes(**changes: Any) -> Regimes:
-    """The round profile with some sections replaced."""
-    return Regimes(replace(ROUND, **changes))
+def regimes(range: Range | None = None, host: Host = ROUND.host, **changes: Regime) -> Regimes:
+    """The round profile with some parts replaced."""
+    assert ROUND.fit.regimes is not None
+    fit = replace(ROUND.fit, range=range, regimes=replace(ROUND.fit.regimes, **changes))
+    return Regimes(replace(ROUND, fit=fit, host=host))
 
 
 @pytest.mark.parametrize(
@@ -38,9 +40,24 @@ def test_each_regime_by_hand(shape: StepShape, ms: float) -> None:
     assert regimes().time(shape) == round(ms * MS)
 
 
-def test_mixed_pays_the_base_the_profile_names() -> None:
-    shape = StepShape(8, 8000, ((1000, 0),))
-    assert regimes().time(shape) - regimes(mixed=replace(ROUND.mixed, base="prefill")).time(shape) == 1 * MS
+SIX = Regime(5, 2, 0.5, 0.25, 0.001, 0.0001)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "ms"),
+    [
+        # without chunks the rows of the matrices are the decodes: 4 hide behind the weights, 8 do not
+        ("decode", StepShape(4, 100), 5 + 2 + 4 * 0.25 + 0.1),
+        ("decode", StepShape(8, 100), 5 + 4 + 8 * 0.25 + 0.1),
+        # with chunks they are the prompt tokens, and the decodes pay by the sequence
+        ("prefill", StepShape(0, 0, ((3, 0),)), 5 + 2 + 0.0009),
+        ("prefill", StepShape(0, 0, ((10, 0), (10, 10))), 5 + 10 + 0.0001 * (100 + 300)),
+        ("mixed", StepShape(8, 100, ((3, 0),)), 5 + 2 + 8 * 0.25 + 0.1 + 0.0009),
+        ("mixed", StepShape(8, 100, ((10, 10),)), 5 + 5 + 8 * 0.25 + 0.1 + 0.03),
+    ],
+)
+def test_six_coefficients_by_hand(kind: str, shape: StepShape, ms: float) -> None:
+    assert regimes(host=Host("assumed", 0), **{kind: SIX}).time(shape) == round(ms * MS)
 
 
 def test_a_padded_batch_pays_for_what_it_computes() -> None:
@@ -51,7 +68,7 @@ def test_a_padded_batch_pays_for_what_it_computes() -> None:
 
 def test_rounding_is_to_the_nearest_nanosecond() -> None:
     # 0.4, 0.8, 1.2 ns: at least 1, then to the nearest
-    tiny = regimes(decode=Decode(0, 0, 0.4e-6), host=Host("assumed", 0))
+    tiny = regimes(decode=Regime(0, per_context_token_ms=0.4e-6), host=Host("assumed", 0))
     assert tiny.decode_times(StepShape(1, 1), 5) == [1, 1, 1, 2, 2]
 
 
@@ -121,11 +138,17 @@ def test_bundled_profiles_are_these() -> None:
 @pytest.mark.parametrize("profile", bundled_profiles().values(), ids=bundled_profiles().keys())
 def test_a_bundled_profile_says_what_is_not_measured(profile: Profile) -> None:
     assert "aiconfigurator-core 0.12.0 (Apache-2.0, NVIDIA" in profile.origin.source
-    assert profile.mixed.origin == "transferred"
-    assert (profile.mixed.decode_attention, profile.mixed.prefill_attention) == (1.4, 0.85)
+    assert profile.origin.kind == "derived"
+    assert profile.fit.regimes is not None
+    decode, prefill, mixed = vars(profile.fit.regimes).values()
+    assert mixed.origin == "transferred"
+    assert (mixed.base_ms, mixed.per_seq_ms, mixed.per_token_ms) == (
+        decode.base_ms, decode.per_seq_ms, prefill.per_token_ms)
+    assert mixed.per_context_token_ms == pytest.approx(1.4 * decode.per_context_token_ms, rel=1e-12)
+    assert mixed.per_token_sq_ms == pytest.approx(0.85 * prefill.per_token_sq_ms, rel=1e-12)
     assert (profile.host.origin, profile.host.h0_ms, profile.host.h1_ms) == ("assumed", 1.5, 0.0)
     assert profile.model in MODELS
-    assert profile.range is None
+    assert profile.fit.range is None
     assert "mixed steps transferred; host 1.5 ms a step assumed" in Regimes(profile).origin
 
 
@@ -140,11 +163,18 @@ def test_bundled_coefficients_are_those_fitted() -> None:
         )
         for row in json.loads(MEASURED.read_text())["rows"]
     }
-    bundled = {
-        (profile.model.split("-")[-1], profile.gpu): (
-            *vars(profile.decode).values(),
-            *vars(profile.prefill).values(),
-        )
-        for profile in bundled_profiles().values()
-    }
+    bundled = {(profile.model.split("-")[-1], profile.gpu): figures(profile) for profile in bundled_profiles().values()}
     assert bundled == fitted
+
+
+def figures(profile: Profile) -> tuple[float, ...]:
+    """The coefficients and errors of a profile in the order in which they were fitted."""
+    fit = profile.fit
+    assert fit.regimes is not None
+    assert fit.errors.decode is not None
+    assert fit.errors.prefill is not None
+    decode, prefill = fit.regimes.decode, fit.regimes.prefill
+    return (decode.base_ms, decode.per_seq_ms, decode.per_context_token_ms,
+            fit.errors.decode.mape_percent, fit.errors.decode.p95_percent,
+            prefill.base_ms, prefill.per_token_ms, prefill.per_token_sq_ms,
+            fit.errors.prefill.mape_percent, fit.errors.prefill.p95_percent)

@@ -1,0 +1,100 @@
+"""What a calibration found: the coefficients, and how far they are from what was measured.
+
+It checks single values; it knows no formula.
+"""
+
+from dataclasses import dataclass
+
+from cost_models.base import CostModelError, choose
+from cost_models.kernels import KernelTable
+from cost_models.strict import Signed
+
+
+@dataclass(frozen=True)
+class Regime:
+    """Six coefficients of one kind of step; see ``regimes`` for the formula. An absent one is 0."""
+
+    base_ms: float
+    weights_ms: float = 0.0
+    per_token_ms: float = 0.0
+    per_seq_ms: float = 0.0
+    per_context_token_ms: float = 0.0
+    per_token_sq_ms: float = 0.0
+    origin: str = "measured"
+    """``measured``, or ``transferred`` from other hardware."""
+
+    def __post_init__(self) -> None:
+        choose("origin", self.origin, ("measured", "transferred"))
+
+
+@dataclass(frozen=True)
+class RegimeTable:
+    """The three kinds of step."""
+
+    decode: Regime
+    prefill: Regime
+    mixed: Regime
+
+
+@dataclass(frozen=True)
+class Error:
+    """How far the fit is from measurements: absolute error, its 95th percentile, and the signed mean."""
+
+    mape_percent: float
+    p95_percent: float
+    bias_percent: Signed | None = None
+    """Predicted over measured - 1, mean; below 0 where the fit is too fast."""
+    points: int | None = None
+    held_out: bool = False
+    """Whether the points were kept from the fit."""
+    residuals: tuple[float, ...] = ()
+    """Quantiles of measured over predicted, evenly spaced from the smallest to the largest."""
+
+    def __post_init__(self) -> None:
+        if self.residuals and (len(self.residuals) < 2 or list(self.residuals) != sorted(self.residuals)):
+            raise CostModelError("residuals must be at least two quantiles in ascending order")
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Error by kind of step; None where it was not measured."""
+
+    decode: Error | None = None
+    prefill: Error | None = None
+    mixed: Error | None = None
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where the fit was measured, each bound as (lowest, highest), inclusive."""
+
+    decodes: tuple[int, int] | None = None
+    context: tuple[int, int] | None = None
+    """Context tokens summed over the decodes."""
+    chunk_tokens: tuple[int, int] | None = None
+    """New prompt tokens of a step."""
+    prior_tokens: tuple[int, int] | None = None
+    """Tokens already there, summed over the chunks."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was fitted, in one form or in both, and how well."""
+
+    form: str
+    """``regimes`` or ``table``: the one to use."""
+    regimes: RegimeTable | None = None
+    table: KernelTable | None = None
+    errors: Errors = Errors()
+    range: Range | None = None
+
+    def __post_init__(self) -> None:
+        if getattr(self, choose("form", self.form, ("regimes", "table"))) is None:
+            raise CostModelError(f"form is '{self.form}', but '{self.form}' is missing")
+
+    @property
+    def mixed_origin(self) -> str:
+        """Whether mixed steps were ``measured`` or ``transferred``."""
+        fitted = self.regimes if self.form == "regimes" else self.table
+        assert fitted is not None
+        return fitted.mixed.origin

@@ -1,0 +1,27 @@
+"""A profile as the text of a YAML file, which ``read_profile`` brings back as the same profile.
+
+What has its default is left out. It opens no file.
+"""
+
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any
+
+import yaml
+
+from cost_models.profile import Profile
+
+WIDTH = 118
+
+
+def profile_text(profile: Profile, *comments: str) -> str:
+    """The profile in YAML, lists and small sections on one line each; every comment is a line at the top."""
+    head = "".join(f"# {comment}\n" for comment in comments)
+    return head + yaml.safe_dump(_plain(profile), sort_keys=False, default_flow_style=None, width=WIDTH,
+                                 allow_unicode=True)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)
+                if field.default is MISSING or getattr(value, field.name) != field.default}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
