@@ -57,10 +57,15 @@ def line(at: Sequence[int], fs: Sequence[int]) -> Line:
 
 
 def blend(low: Sequence[int], high: Sequence[int], at: int, since: int, to: int) -> list[int]:
-    """Values at ``at``, between those at ``since`` and at ``to``; beyond ``to`` they do not fall."""
-    if at > to:
-        return [here + max(0, here - there) * (at - to) // (to - since) for there, here in zip(low, high, strict=True)]
-    return [there + (here - there) * (at - since) // (to - since) for there, here in zip(low, high, strict=True)]
+    """``between`` for rows of values."""
+    return [between(there, here, at, since, to) for there, here in zip(low, high, strict=True)]
+
+
+def between(low: int, high: int, at: int, since: int, to: int) -> int:
+    """The value at ``at``, given those at ``since`` and at ``to``; beyond ``to`` it does not fall."""
+    if at > to and high < low:
+        return high
+    return low + (high - low) * (at - since) // (to - since)
 
 
 def neighbours(knots: Sequence[int], x: int) -> tuple[int, int]:

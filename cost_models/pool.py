@@ -69,7 +69,7 @@ def kv_pool(
     457702
     """
     model, gpu = model_spec(model), gpu_spec(gpu)
-    model.check_layout(tensor_parallel_size)
+    model = model.laid_out(tensor_parallel_size)
     if not 0 < utilization <= 1:
         raise CostModelError(f"utilization must be above 0 and at most 1, got {utilization!r}")
     if not reserve_bytes >= 0:

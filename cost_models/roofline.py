@@ -5,7 +5,10 @@ arithmetic, sets the time of the linear part. Attention comes on top: that of th
 and that of each chunk, again the slower of reading and arithmetic. Then all-reduces between GPUs, and the host.
 
 Assumed, and knobs: kernels reach 0.8 of the peak bandwidth and 0.6 of the peak FLOP/s; the host takes 1.5 ms
-a step; with several GPUs there are two ring all-reduces a layer, each 10 us plus its bytes over the link.
+a step. Several GPUs divide weights, heads and arithmetic, and with more GPUs than KV heads each holds a copy of one.
+They pay two ring all-reduces a layer, each 20 us plus its bytes over 0.65 of the link: in the profiles of Vidur
+(microsoft/vidur at 7d47513, MIT) 1 to 67 MB reach 0.55 of NVLink on a DGX A100 and 0.75 on a DGX H100, and small
+ones take 20 to 50 us on the one and 28 to 40 us on the other, launched one by one.
 
 It does not know: tile steps of matrix kernels, launch gaps, sampling, activations and KV written, overlap
 between the parts. Attention is computed in bf16 whatever the KV dtype; the output head stays in bf16 and sees
@@ -30,10 +33,12 @@ class Roofline(LinearDecode):
     kv_dtype: str = "bf16"
     tensor_parallel_size: int = 1
     bandwidth_efficiency: float = 0.8
-    """Reached share of the peak memory bandwidth and of the link bandwidth."""
+    """Reached share of the peak memory bandwidth."""
     flops_efficiency: float = 0.6
     """Reached share of the peak FLOP/s."""
-    all_reduce_us: float = 10.0
+    link_efficiency: float = 0.65
+    """Reached share of the link bandwidth."""
+    all_reduce_us: float = 20.0
     """Latency of one all-reduce; there are none on one GPU."""
     host_ms: float = 1.5
     host_per_seq_ms: float = 0.0
@@ -43,7 +48,7 @@ class Roofline(LinearDecode):
         choose("dtype", self.dtype, BYTES)
         choose("kv_dtype", self.kv_dtype, BYTES)
         self.model.check_layout(self.tensor_parallel_size)
-        for knob in ("bandwidth_efficiency", "flops_efficiency"):
+        for knob in ("bandwidth_efficiency", "flops_efficiency", "link_efficiency"):
             if not 0 < getattr(self, knob) <= 1:
                 raise CostModelError(f"{knob} must be above 0 and at most 1, got {getattr(self, knob)!r}")
         for knob in ("all_reduce_us", "host_ms", "host_per_seq_ms"):
@@ -93,7 +98,7 @@ class Roofline(LinearDecode):
         tokens = decodes + sum(new for new, _ in chunks)
         read = context + sum(prior + new for new, prior in chunks)
         squares = 2 * context + sum(new * (new + 2 * prior) for new, prior in chunks)
-        model, gpu = self.model, self.gpu
+        model, gpu = self._laid_out, self.gpu
         moved = model.read_bytes(self.dtype) + read * model.kv_bytes_per_token(self.kv_dtype)
         other = model.head_parameters * (decodes + len(chunks)) * 2 + squares * self._square_flops
         arithmetic = model.body_parameters * tokens * 2 / gpu.flops(self.dtype) + other / gpu.bf16_flops
@@ -103,21 +108,25 @@ class Roofline(LinearDecode):
     # What one unit costs, in fs on one rank, worked out once.
 
     @cached_property
+    def _laid_out(self) -> ModelSpec:
+        return self.model.laid_out(self.tensor_parallel_size)
+
+    @cached_property
     def context_fs(self) -> int:
         """One token of context of a decode: read its keys and values, or multiply with them."""
         return max(self._read_fs, 2 * self._square_fs)
 
     @cached_property
     def _weights_fs(self) -> int:
-        return self._moved(self.model.read_bytes(self.dtype))
+        return self._moved(self._laid_out.read_bytes(self.dtype))
 
     @cached_property
     def _read_fs(self) -> int:
-        return self._moved(self.model.kv_bytes_per_token(self.kv_dtype))
+        return self._moved(self._laid_out.kv_bytes_per_token(self.kv_dtype))
 
     @cached_property
     def _body_fs(self) -> int:
-        return self._computed(2 * self.model.body_parameters, self.gpu.flops(self.dtype))
+        return self._computed(2 * self._laid_out.body_parameters, self.gpu.flops(self.dtype))
 
     @cached_property
     def _head_fs(self) -> int:
@@ -140,7 +149,7 @@ class Roofline(LinearDecode):
     def _link_fs(self) -> int:
         ranks = self.tensor_parallel_size
         sent = self._all_reduces * 2 * (ranks - 1) / ranks * self.model.hidden * BYTES["bf16"]
-        return femtoseconds(sent / (self.gpu.link_bandwidth * self.bandwidth_efficiency))
+        return femtoseconds(sent / (self.gpu.link_bandwidth * self.link_efficiency))
 
     @cached_property
     def _fixed_fs(self) -> int:

@@ -3,7 +3,7 @@
 It knows no particular model or GPU.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cost_models.base import CostModelError, choose
 
@@ -90,18 +90,29 @@ class ModelSpec:
         return values * BYTES[choose("kv_dtype", kv_dtype, BYTES)]
 
     def check_layout(self, tensor_parallel_size: int) -> None:
-        """Raise CostModelError unless heads and KV heads can be dealt evenly to that many GPUs."""
+        """Raise CostModelError unless that many GPUs get equal shares: of the heads, and of the KV heads or copies."""
         if type(tensor_parallel_size) is not int or tensor_parallel_size < 1:
             raise CostModelError(
                 f"tensor_parallel_size must be a whole number of at least 1, got {tensor_parallel_size!r}"
             )
-        # Heads are a multiple of KV heads, so what divides the latter divides both.
-        fits = [size for size in range(1, self.kv_heads + 1) if self.kv_heads % size == 0]
+        fits = [size for size in range(1, self.heads + 1) if self._deals_evenly(size)]
         if tensor_parallel_size not in fits:
             raise CostModelError(
-                f"tensor_parallel_size {tensor_parallel_size} does not divide the {self.heads} heads and "
-                f"{self.kv_heads} KV heads of {self.name} (possible: {', '.join(map(str, fits))})"
+                f"tensor_parallel_size {tensor_parallel_size} does not deal the {self.heads} heads and "
+                f"{self.kv_heads} KV heads of {self.name} evenly (possible: {', '.join(map(str, fits))})"
             )
+
+    def _deals_evenly(self, gpus: int) -> bool:
+        return self.heads % gpus == 0 and (self.kv_heads % gpus == 0 or gpus % self.kv_heads == 0)
+
+    def laid_out(self, tensor_parallel_size: int) -> "ModelSpec":
+        """The model as all of that many GPUs together hold it: with more GPUs than KV heads, each of them holds one.
+
+        >>> ModelSpec("m", 1, 64, 8, 2, 8, 64, 100, 100).laid_out(4).kv_heads
+        4
+        """
+        self.check_layout(tensor_parallel_size)
+        return replace(self, kv_heads=max(self.kv_heads, tensor_parallel_size))
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,17 @@ It does not know: contexts that differ within a step (the mean counts), overlap 
 between the knots.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from cost_models.base import CostModel, CostModelError, StepShape, empty_step, refuse_chunks
 from cost_models.kernels import Curve, DecodeGrid, KernelTable
 from cost_models.linear import femtoseconds, nanoseconds
-from cost_models.lines import Line, blend, line, neighbours
+from cost_models.lines import Line, between, blend, line, neighbours
 from cost_models.profile import Profile
 from cost_models.ranges import in_range
+from cost_models.residuals import residuals
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Table(CostModel):
 
     profile: Profile
     _decoding: dict[int, Line] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _beside: dict[int, Line] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.profile.fit.table is None:
@@ -52,11 +55,12 @@ class Table(CostModel):
             return nanoseconds(self._chunked_fs(decodes, context, chunks))
         return (self._decoding.get(decodes) or self._decode_line(decodes)).time(context)
 
-    def decode_times(self, shape: StepShape, k: int) -> list[int]:
+    def decode_times(self, shape: StepShape, k: int, growth: int | None = None) -> list[int]:
         """Durations in ns of ``k`` decode steps in a row, without ``k`` calls."""
         refuse_chunks(shape)
         decodes = shape.decodes
-        return (self._decoding.get(decodes) or self._decode_line(decodes)).times(shape.context, decodes, k)
+        growth = decodes if growth is None else growth
+        return (self._decoding.get(decodes) or self._decode_line(decodes)).times(shape.context, growth, k)
 
     def in_range(self, shape: StepShape) -> bool:
         """Whether the profile's bounds hold, or, where it states none, the step is no larger than the grids."""
@@ -69,15 +73,22 @@ class Table(CostModel):
                 and shape.context <= shape.decodes * grid.context[-1]
                 and all(new <= prefill.tokens[-1] and prior <= prefill.prior[-1] for new, prior in shape.chunks))
 
+    def residuals(self) -> Mapping[str, Sequence[float]] | None:
+        """Those that the profile states, or that follow from its errors."""
+        return residuals(self.profile.fit.errors)
+
+    @property
+    def request_overhead(self) -> int:
+        """What the profile states, in ns."""
+        return self.profile.request_overhead
+
     def _decode_line(self, decodes: int) -> Line:
         """A decode-only step of so many sequences by their total context; worked out once for each number."""
         if decodes < 1:
             raise empty_step()
         rest = self._rest_fs(decodes, decodes)
-        grid = self._table.decode_attention
-        attention = _attention(grid, self._decode_rows, decodes)
-        found = line([decodes * each for each in grid.context],
-                     [rest + self._layers * fs for fs in attention])
+        at, attention, slope = _attention_line(self._table.decode_attention, self._decode_rows, decodes)
+        found = Line(at, [rest + self._layers * fs for fs in attention], [self._layers * fs for fs in slope])
         return self._decoding.setdefault(decodes, found)
 
     def _chunked_fs(self, decodes: int, context: int, chunks: tuple[tuple[int, int], ...]) -> int:
@@ -86,11 +97,10 @@ class Table(CostModel):
             if new < 1:
                 raise empty_step()
             tokens += new
-        attention = self._launch_fs + sum(self._chunk_fs(new, prior) - self._launch_fs for new, prior in chunks)
+        attention = sum([self._chunk_fs(new, prior) for new, prior in chunks]) - (len(chunks) - 1) * self._launch_fs
         if decodes:
-            mixed, grid = self._table.mixed, self._table.beside_chunks or self._table.decode_attention
-            beside = line([decodes * each for each in grid.context],
-                          _attention(grid, self._beside_rows, decodes)).value(context)
+            beside = (self._beside.get(decodes) or self._beside_line(decodes)).value(context)
+            mixed = self._table.mixed
             attention = round(mixed.prefill_attention * attention + mixed.decode_attention * beside)
         return self._rest_fs(tokens, decodes + len(chunks)) + self._layers * attention
 
@@ -99,6 +109,11 @@ class Table(CostModel):
         layer = self._linear.value(tokens) + (2 * self._all_reduce.value(tokens) if self._all_reduce else 0)
         host = self._host_fs + sequences * self._host_seq_fs
         return self._layers * layer + self._head.value(sequences) + host
+
+    def _beside_line(self, decodes: int) -> Line:
+        """Attention of one layer next to a chunk, by total context; worked out once for each number of sequences."""
+        grid = self._table.beside_chunks or self._table.decode_attention
+        return self._beside.setdefault(decodes, _attention_line(grid, self._beside_rows, decodes))
 
     def _chunk_fs(self, new: int, prior: int) -> int:
         """Attention of one layer for one chunk, in fs."""
@@ -111,7 +126,7 @@ class Table(CostModel):
         here = self._prefill_lines[low].value(prior)
         if low == high:
             return total + here
-        return total + blend([here], [self._prefill_lines[high].value(prior)], new, knots[low], knots[high])[0]
+        return total + between(here, self._prefill_lines[high].value(prior), new, knots[low], knots[high])
 
     # The table in whole femtoseconds, worked out once.
 
@@ -163,12 +178,13 @@ class Table(CostModel):
         return femtoseconds(self.profile.host.h1_ms * 1e-3)
 
 
-def _attention(grid: DecodeGrid, rows: list[list[int]], decodes: int) -> list[int]:
-    """Attention of one layer for so many sequences at each context of the grid, in fs."""
+def _attention_line(grid: DecodeGrid, rows: list[list[int]], decodes: int) -> Line:
+    """Attention of one layer for so many sequences by their total context, in fs."""
     low, high = neighbours(grid.sequences, decodes)
-    if low == high:
-        return rows[low]
-    return blend(rows[low], rows[high], decodes, grid.sequences[low], grid.sequences[high])
+    row = rows[low]
+    if low != high:
+        row = blend(row, rows[high], decodes, grid.sequences[low], grid.sequences[high])
+    return line([decodes * each for each in grid.context], row)
 
 
 def _rows(grid: DecodeGrid) -> list[list[int]]:

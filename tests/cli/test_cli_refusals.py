@@ -62,7 +62,7 @@ STARTS = [
     ("run --model lama-3.1-8b", "unknown model 'lama-3.1-8b': did you mean 'llama-3.1-8b'? (known: "),
     ("run --cost-model rofline", "unknown cost model 'rofline': did you mean 'roofline'? (known: "),
     ("run --dtype int4", "unknown dtype 'int4' (known: "),
-    ("run --tensor-parallel-size 3", "tensor_parallel_size 3 does not divide the "),
+    ("run --tensor-parallel-size 3", "tensor_parallel_size 3 does not deal the "),
     ("run --trace azure-conv", "no trace file or bundled trace 'azure-conv': did you mean 'azure-conv-2023'? "),
     ("trace describe nowhere.csv", "no trace file or bundled trace 'nowhere.csv'"),
     ("run --max-tokens some", "unknown rule 'some' for max_tokens"),

@@ -112,9 +112,9 @@ LAYOUTS = ", ".join(profile.layout for profile in bundled_profiles().values())
         ("constant", {"dtype": "int4"}, "unknown dtype 'int4' (known: bf16, fp8)"),
         (
             "constant",
-            {"tensor_parallel_size": 16},
-            "tensor_parallel_size 16 does not divide the 32 heads and 8 KV heads of llama-3.1-8b "
-            "(possible: 1, 2, 4, 8)",
+            {"tensor_parallel_size": 12},
+            "tensor_parallel_size 12 does not deal the 32 heads and 8 KV heads of llama-3.1-8b evenly "
+            "(possible: 1, 2, 4, 8, 16, 32)",
         ),
         ("absent.yaml", {}, "absent.yaml: No such file or directory"),
     ],

@@ -144,7 +144,8 @@ def test_fp8_weights_and_kv_make_room() -> None:
         ),
         (
             {"model": "qwen2.5-7b", "gpu": "h100-80", "tensor_parallel_size": 8},
-            "tensor_parallel_size 8 does not divide the 28 heads and 4 KV heads of qwen2.5-7b (possible: 1, 2, 4)",
+            "tensor_parallel_size 8 does not deal the 28 heads and 4 KV heads of qwen2.5-7b evenly "
+            "(possible: 1, 2, 4, 28)",
         ),
         (
             {"model": "opt-13b", "gpu": "h200", "utilization": 1.2},

@@ -1,8 +1,10 @@
 import dataclasses
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from cost_models import GPUS, MODELS, CostModelError, GpuSpec, ModelSpec, Roofline, StepShape
+from cost_models import GPUS, MODELS, CostModelError, GpuSpec, ModelSpec, Roofline, StepShape, kv_pool
 
 MS = 1_000_000
 EIGHT_B = MODELS["llama-3.1-8b"]
@@ -11,7 +13,8 @@ EIGHT_B = MODELS["llama-3.1-8b"]
 TOY = ModelSpec("toy", 2, 8, 4, 2, 2, 16, 100, 64)
 # 1 byte a ns and 2 FLOP a ns
 SLOW = GpuSpec("slow", 1e9, 10**9, 1e9, 2e9, 4e9, 1e9, "made up")
-IDEAL = {"bandwidth_efficiency": 1.0, "flops_efficiency": 1.0, "all_reduce_us": 0.0, "host_ms": 0.0}
+IDEAL = {"bandwidth_efficiency": 1.0, "flops_efficiency": 1.0, "link_efficiency": 1.0, "all_reduce_us": 0.0,
+         "host_ms": 0.0}
 
 
 def ideal(**knobs: object) -> Roofline:
@@ -69,6 +72,40 @@ def test_tensor_parallel_divides_all_and_adds_all_reduces() -> None:
     # halves, four all-reduces of 1000 ns, and 4 * 2 * (1/2) * 8 * 2 bytes = 64 ns a row over the link
     assert two.time(StepShape(1, 10)) == 1992 + 160 + 4000 + 64
     assert two.time(StepShape(0, 0, ((10, 0),))) == 5760 + 400 + 800 + 4000 + 640
+
+
+def test_more_gpus_than_kv_heads_hold_copies() -> None:
+    # TOY has 2 KV heads: on 4 GPUs each GPU holds one, as on 2, and half of the queries
+    four = TOY.laid_out(4)
+    assert (four.heads, four.kv_heads) == (4, 4)
+    assert four.kv_bytes_per_token() == 2 * TOY.kv_bytes_per_token()
+    assert EIGHT_B.laid_out(8) == EIGHT_B
+    # 16 GPUs together read twice the keys and values of 8, so that a token of context costs no less
+    eight, sixteen = (Roofline(EIGHT_B, GPUS["h100-80"], tensor_parallel_size=size) for size in (8, 16))
+    assert sixteen.context_fs == eight.context_fs
+    assert sixteen.decode_fs(1) < eight.decode_fs(1)
+    assert kv_pool("llama-3.1-8b", "h100-80", tensor_parallel_size=16).kv_bytes_per_token == 2 * 131072
+
+
+MEASURED = Path(__file__).parents[3] / "shared/measured/vidur"
+
+
+@pytest.mark.parametrize(("gpu", "reached"), [("a100-80", 0.55), ("h100-80", 0.75)])
+def test_all_reduces_as_measured(gpu: str, reached: float) -> None:
+    """The medians of Vidur's profiles: a line through those above 1 MB, and what a small one takes."""
+    path = MEASURED / f"{gpu.split('-')[0]}_dgx_all_reduce.csv.gz"
+    if not path.exists():
+        pytest.skip("the measured all-reduces are not at hand")
+    pd = pytest.importorskip("pandas")
+    rows = pd.read_csv(path).rename(columns={"time_stats.all_reduce.median": "ms"})
+    for ranks in (2, 4, 8):
+        inside = rows[(rows.num_workers == ranks) & (rows.devices_per_node == ranks)]
+        ms = inside.groupby("size").ms.median()
+        large = ms[ms.index >= 10**6]
+        per_byte, _ = np.polyfit(large.index, large, 1, w=1 / large) * 1e-3
+        sent = 2 * (ranks - 1) / ranks
+        assert sent / per_byte / GPUS[gpu].link_bandwidth == pytest.approx(reached, rel=0.08)
+        assert 0.5 <= ms[ms.index <= 2**17].median() * 1e3 / Roofline(EIGHT_B, GPUS[gpu]).all_reduce_us <= 2.5
 
 
 def test_defaults_are_stated() -> None:
@@ -145,7 +182,8 @@ def test_the_floor_of_an_empty_step_is_refused() -> None:
         ({"all_reduce_us": float("nan")}, "all_reduce_us must be a number of at least 0, got nan"),
         (
             {"tensor_parallel_size": 3},
-            "tensor_parallel_size 3 does not divide the 32 heads and 8 KV heads of llama-3.1-8b (possible: 1, 2, 4, 8)",
+            "tensor_parallel_size 3 does not deal the 32 heads and 8 KV heads of llama-3.1-8b evenly "
+            "(possible: 1, 2, 4, 8, 16, 32)",
         ),
         (
             {"tensor_parallel_size": 0},
