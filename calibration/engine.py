@@ -45,11 +45,18 @@ class Engine:
         work = self._work(step, queue)
         if not work:
             return
-        batch = Batch.of([Row(new, request.computed + new, self.tables.grow(request, new)) for request, new in work],
-                         self._page_size, self.model.device)
-        fed = [token for request, new in work for token in self._known(request)[request.computed:][:new]]
-        hidden = self.model.forward(torch.tensor(fed, device=self.model.device), self._cache, batch)
-        self._keep(work, self.model.sample(hidden[batch.last]).tolist())
+        rows = [Row(new, request.computed + new, self.tables.grow(request, new)) for request, new in work]
+        fed = [token for request, new in work
+               for token in self._known(request)[request.computed:request.computed + new]]
+        self._keep(work, self.compute(rows, fed))
+
+    def compute(self, rows: Sequence[Row], fed: Sequence[int]) -> list[int]:
+        """One forward pass over these rows, fed with their new tokens; the likeliest next token of each row."""
+        device = self.model.device
+        batch = Batch.of(rows, self._page_size, device)
+        hidden = self.model.forward(torch.tensor(fed, device=device), self._cache, batch)
+        said: list[int] = self.model.sample(hidden[batch.last]).tolist()
+        return said
 
     def release(self, request: Request) -> None:
         """The request has left: its pages are free."""

@@ -6,13 +6,10 @@ itself takes is not counted, here as in a simulation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import perf_counter_ns
-
-import torch
 from simpy import Environment
 
 from calibration.engine import Engine
+from calibration.timing import timed
 from cost_models import CostModel, StepShape
 from simulator.clients import Client
 from simulator.memory.base import UNLIMITED
@@ -54,15 +51,6 @@ class LiveReplica(Replica):
         assert isinstance(self.cost, Stopwatch)
         self.cost.measured = timed(lambda: self._engine.execute(step, self.queue), self._engine.model.device)
         return super()._begin(step)
-
-
-def timed(work: Callable[[], object], device: torch.device) -> int:
-    """Nanoseconds until the work is done, on the device, too."""
-    start = perf_counter_ns()
-    work()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return perf_counter_ns() - start
 
 
 def run_live(scenario: Scenario, engine: Engine) -> Result:

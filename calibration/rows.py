@@ -37,8 +37,12 @@ class StepRows:
 
     def of(self, kind: Kind) -> "StepRows":
         """The rows that only decode, only prefill, or do both."""
+        return self[self.kind(kind)]
+
+    def kind(self, kind: Kind) -> Mask:
+        """Which rows those are."""
         decoding, chunked = self.decodes > 0, self.tokens > 0
-        return self[{"decode": decoding & ~chunked, "prefill": chunked & ~decoding, "mixed": decoding & chunked}[kind]]
+        return {"decode": decoding & ~chunked, "prefill": chunked & ~decoding, "mixed": decoding & chunked}[kind]
 
     @cached_property
     def decodes(self) -> Floats:

@@ -37,7 +37,7 @@ def fit_table(times: KernelTimes, seed: int = 0) -> Fit:
     if len(mixed):
         unseen = folds(len(mixed), seed) == FOLDS - 1
         table = _with_mixed(table, mixed[~unseen], times.layers)
-    model = _model(table, times.layers)
+    model = model_of(table, times.layers)
     return Fit("table", table=table, range=Range(**rows.bounds()),
                errors=Errors(_pure_error(model, rows.of("decode")), _pure_error(model, rows.of("prefill")),
                              None if unseen is None else _error(model, mixed[unseen])))
@@ -64,7 +64,7 @@ def predicted(model: Table, rows: StepRows) -> Floats:
     return np.array([model.time(shape) for shape in rows.shapes]) / 1e6
 
 
-def _model(table: KernelTable, layers: int) -> Table:
+def model_of(table: KernelTable, layers: int) -> Table:
     """The table as a cost model of kernels alone."""
     shape = Shape(layers, 1, 1, 1, 1, 1, 1)
     ranks = 1 if table.all_reduce is None else 2
@@ -104,8 +104,8 @@ def _with_mixed(table: KernelTable, rows: StepRows, layers: int) -> KernelTable:
     """The table with a grid of its own for decodes beside chunks, and a factor on the chunks' attention."""
     sequences, context = table.decode_attention.sequences, table.decode_attention.context
     sequences = tuple(at for at in sequences if at <= rows.decodes.max())
-    rest = predicted(_model(replace(table, mixed=MixedFactors("measured", 0.0, 0.0)), layers), rows)
-    chunks = predicted(_model(replace(table, mixed=MixedFactors("measured", 0.0, 1.0)), layers), rows) - rest
+    rest = predicted(model_of(replace(table, mixed=MixedFactors("measured", 0.0, 0.0)), layers), rows)
+    chunks = predicted(model_of(replace(table, mixed=MixedFactors("measured", 0.0, 1.0)), layers), rows) - rest
     hats = (hat(sequences, rows.decodes)[:, :, None] * hat(context, rows.context / rows.decodes)[:, None, :])
     columns = np.column_stack([chunks, hats.reshape(len(rows), -1) * layers / 1e3])
     factor, *us = map(rounded, relative_nonnegative(columns, rows.ms, rest).tolist())

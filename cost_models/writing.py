@@ -4,6 +4,7 @@ What has its default is left out. It opens no file.
 """
 
 from dataclasses import MISSING, fields, is_dataclass
+from math import inf
 from typing import Any
 
 import yaml
@@ -14,10 +15,15 @@ WIDTH = 118
 
 
 def profile_text(profile: Profile, *comments: str) -> str:
-    """The profile in YAML, lists and small sections on one line each; every comment is a line at the top."""
+    """The profile in YAML, lists, small sections and raw rows on one line each; every comment is a line at the top."""
     head = "".join(f"# {comment}\n" for comment in comments)
-    return head + yaml.safe_dump(_plain(profile), sort_keys=False, default_flow_style=None, width=WIDTH,
-                                 allow_unicode=True)
+    plain = _plain(profile)
+    rows = "".join(f"- {_yaml(row, flow=True, width=inf)}" for row in plain.pop("raw", ()))
+    return head + _yaml(plain) + (f"raw:\n{rows}" if rows else "")
+
+
+def _yaml(value: Any, flow: bool | None = None, width: float = WIDTH) -> str:
+    return yaml.safe_dump(value, sort_keys=False, default_flow_style=flow, width=width, allow_unicode=True)
 
 
 def _plain(value: Any) -> Any:

@@ -14,6 +14,7 @@ from calibration.attention.gather import GatherAndAttend
 from calibration.attention.split import Split
 from calibration.attention.triton_decode import TritonDecode
 from calibration.attention.varlen import Varlen
+from simulator.errors import InputError
 
 PATHS: tuple[type[AttentionPath], ...] = (Varlen, FlexPaged, TritonDecode, GatherAndAttend)
 """The most wanted first."""
@@ -39,7 +40,7 @@ class Chosen:
 
 
 def working_path(heads: Heads, dtype: torch.dtype, device: torch.device, rng: np.random.Generator) -> Chosen:
-    """The first path that runs on this device and agrees with the reference."""
+    """The first path that runs on this device and agrees with the reference. Raises InputError if none does."""
     refused: dict[str, str] = {}
     for kind in PATHS if device.type == "cuda" else CPU_PATHS:
         path = kind()
@@ -56,4 +57,5 @@ def working_path(heads: Heads, dtype: torch.dtype, device: torch.device, rng: np
                 whole = path if path.mixes else Split(path, GatherAndAttend())
                 return Chosen(whole, page_size, error, refused)
             refused[path.name] = f"pages of {page_size}: an error of {error:.2g} against float64"
-    raise RuntimeError(f"no attention path is right on {device}: {refused}")
+    told = "; ".join(f"{name}: {why}" for name, why in refused.items())
+    raise InputError(f"nothing attends to a paged cache rightly on {device} ({told}): try another torch")

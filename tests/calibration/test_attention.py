@@ -23,6 +23,7 @@ from calibration.attention.split import Split
 from calibration.attention.triton_decode import TritonDecode, splits_for
 from calibration.attention.varlen import Varlen
 from calibration.paged import Batch, Pages, Row
+from simulator.errors import InputError
 
 CPU = torch.device("cpu")
 SHAPES = [Heads(8, 2, 32), Heads(4, 4, 64), Heads(7, 1, 32)]
@@ -97,7 +98,7 @@ def test_a_wrong_path_and_one_that_fails_are_passed_over(monkeypatch: pytest.Mon
     assert chosen.refused["fails"] == "pages of 16: RuntimeError: no kernel image"
     assert "against float64" in chosen.refused["misses"]
     monkeypatch.setattr(choosing, "CPU_PATHS", (Fails,))
-    with pytest.raises(RuntimeError, match="no attention path is right on cpu"):
+    with pytest.raises(InputError, match=r"rightly on cpu \(fails: pages of 16: RuntimeError: no kernel image\)"):
         choosing.working_path(SHAPES[0], torch.float32, CPU, rng())
 
 
