@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from simulator.cli.calibrate import calibrate
 from simulator.cli.compare import compare
 from simulator.cli.conformance import conformance
 from simulator.cli.listing import list_
@@ -31,6 +32,7 @@ app.command("compare")(compare)
 app.command("run")(run)
 app.command("list")(list_)
 app.command("conformance")(conformance)
+app.command("calibrate")(calibrate)
 traces_app = typer.Typer(cls=Commands, help="Look into traces.")
 traces_app.command("describe")(describe)
 app.add_typer(traces_app, name="trace")

@@ -10,12 +10,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 class Bar:
-    """Hand `one` or `many` to whoever reports progress. Silent without a terminal, or if asked to be."""
+    """Hand `one` or `many` to whoever reports progress. Silent without a terminal, or if asked to be.
 
-    def __init__(self, title: str, *, quiet: bool = False) -> None:
+    Args:
+        title: Of what is going on.
+        unit: What is counted.
+        quiet: Say nothing.
+    """
+
+    def __init__(self, title: str, *, unit: str = "requests", quiet: bool = False) -> None:
         seen = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("requests"),
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
             TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True, disable=not seen)
         self._task = self._bar.add_task(title, total=None)
 
