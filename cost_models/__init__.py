@@ -8,6 +8,8 @@ cache fit.
 from cost_models.base import CostModel, CostModelError, StepShape, choose
 from cost_models.catalogue import CostModelRow, available_cost_models, cost_model
 from cost_models.constant import Constant
+from cost_models.graphs import CapturedGraphs, graph_sizes
+from cost_models.noise import Noise, noise_for
 from cost_models.pool import KvPool, kv_pool
 from cost_models.profile import Profile, bundled_profiles, read_profile
 from cost_models.regimes import Regimes
@@ -19,6 +21,7 @@ from cost_models.table import Table
 __all__ = [
     "GPUS",
     "MODELS",
+    "CapturedGraphs",
     "Constant",
     "CostModel",
     "CostModelError",
@@ -26,6 +29,7 @@ __all__ = [
     "GpuSpec",
     "KvPool",
     "ModelSpec",
+    "Noise",
     "Profile",
     "Regimes",
     "Roofline",
@@ -36,7 +40,9 @@ __all__ = [
     "choose",
     "cost_model",
     "gpu_spec",
+    "graph_sizes",
     "kv_pool",
     "model_spec",
+    "noise_for",
     "read_profile",
 ]

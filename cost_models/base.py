@@ -5,7 +5,7 @@ It knows no request, no policy and no clock: it can be called by hand.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -46,18 +46,34 @@ class CostModel(ABC):
     def time(self, shape: StepShape) -> int:
         """Duration of one step in ns, at least 1. Raises CostModelError for a step that computes nothing."""
 
-    def decode_times(self, shape: StepShape, k: int) -> list[int]:
-        """Durations in ns of ``k`` decode steps in a row: step ``i`` has ``i * decodes`` more context.
+    def decode_times(self, shape: StepShape, k: int, growth: int | None = None) -> list[int]:
+        """Durations in ns of ``k`` decode steps in a row: step ``i`` has ``i * growth`` tokens more context.
 
+        A token for each sequence if ``growth`` is not given.
         Equals ``k`` calls of ``time``, and this definition is those calls; a faster one must agree with it.
         """
         refuse_chunks(shape)
         decodes, context = shape.decodes, shape.context
-        return [self.time(StepShape(decodes, context + i * decodes)) for i in range(k)]
+        growth = decodes if growth is None else growth
+        return [self.time(StepShape(decodes, context + i * growth)) for i in range(k)]
 
     def in_range(self, shape: StepShape) -> bool | None:
         """Whether the shape lies where the model was measured; None where no measured range is stated."""
         return None
+
+    def residuals(self) -> Mapping[str, Sequence[float]] | None:
+        """Quantiles of measured over predicted time by regime, evenly spaced; None where no error is stated."""
+        return None
+
+    @property
+    def request_overhead(self) -> int:
+        """What a request spends outside the steps (API, tokenising), in ns; 0 where none is stated."""
+        return 0
+
+
+def regime_of(shape: StepShape) -> str:
+    """``decode``, ``prefill`` or ``mixed``."""
+    return "decode" if not shape.chunks else "mixed" if shape.decodes else "prefill"
 
 
 def refuse_chunks(shape: StepShape) -> None:

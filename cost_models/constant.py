@@ -39,7 +39,7 @@ class Constant(CostModel):
             return self.step_ns
         raise empty_step()
 
-    def decode_times(self, shape: StepShape, k: int) -> list[int]:
+    def decode_times(self, shape: StepShape, k: int, growth: int | None = None) -> list[int]:
         """The stated duration in ns, ``k`` times."""
         refuse_chunks(shape)
         return [self.time(shape)] * k

@@ -52,14 +52,15 @@ class LinearDecode(CostModel):
             return (self.decode_fs(decodes) + context * self.context_fs + HALF_NS) // FS_PER_NS or 1
         raise empty_step()
 
-    def decode_times(self, shape: StepShape, k: int) -> list[int]:
+    def decode_times(self, shape: StepShape, k: int, growth: int | None = None) -> list[int]:
         """Durations in ns of ``k`` decode steps in a row, without ``k`` calls."""
         decodes, context, chunks, _, _ = shape
         if chunks or decodes <= 0:
             refuse_chunks(shape)
             raise empty_step()
         context_fs = self.context_fs
-        return evenly_spaced(self.decode_fs(decodes) + context * context_fs, decodes * context_fs, k)
+        growth = decodes if growth is None else growth
+        return evenly_spaced(self.decode_fs(decodes) + context * context_fs, growth * context_fs, k)
 
 
 def evenly_spaced(first: int, growth: int, k: int) -> list[int]:

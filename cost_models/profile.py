@@ -154,6 +154,11 @@ class Profile:
         return layout(self.model, self.gpu, self.dtype, self.kv_dtype, self.tensor_parallel_size)
 
     @property
+    def request_overhead(self) -> int:
+        """The overhead of a request in ns; 0 where none is stated."""
+        return round(self.request.overhead_ms * 1e6) if self.request else 0
+
+    @property
     def provenance(self) -> str:
         """Source and date, and what is not measured, in one line."""
         tuned = f"; tuned: {self.origin.tuned}" if self.origin.tuned else ""

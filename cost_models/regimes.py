@@ -12,6 +12,7 @@ It does not know how one regime passes into the next: a long chunk with one deco
 the chunk alone.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from cost_models.fits import Regime, RegimeTable
 from cost_models.linear import LinearDecode, femtoseconds
 from cost_models.profile import Profile
 from cost_models.ranges import in_range
+from cost_models.residuals import residuals
 
 
 class Coefficients(NamedTuple):
@@ -75,6 +77,15 @@ class Regimes(LinearDecode):
     def in_range(self, shape: StepShape) -> bool | None:
         """Whether each stated bound of the profile holds; None where the profile states none."""
         return in_range(self.profile.fit.range, shape)
+
+    def residuals(self) -> Mapping[str, Sequence[float]] | None:
+        """Those that the profile states, or that follow from its errors."""
+        return residuals(self.profile.fit.errors)
+
+    @property
+    def request_overhead(self) -> int:
+        """What the profile states, in ns."""
+        return self.profile.request_overhead
 
     @cached_property
     def context_fs(self) -> int:

@@ -11,6 +11,7 @@ It does not know: contexts that differ within a step (the mean counts), overlap 
 between the knots.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,6 +21,7 @@ from cost_models.linear import femtoseconds, nanoseconds
 from cost_models.lines import Line, between, blend, line, neighbours
 from cost_models.profile import Profile
 from cost_models.ranges import in_range
+from cost_models.residuals import residuals
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,12 @@ class Table(CostModel):
             return nanoseconds(self._chunked_fs(decodes, context, chunks))
         return (self._decoding.get(decodes) or self._decode_line(decodes)).time(context)
 
-    def decode_times(self, shape: StepShape, k: int) -> list[int]:
+    def decode_times(self, shape: StepShape, k: int, growth: int | None = None) -> list[int]:
         """Durations in ns of ``k`` decode steps in a row, without ``k`` calls."""
         refuse_chunks(shape)
         decodes = shape.decodes
-        return (self._decoding.get(decodes) or self._decode_line(decodes)).times(shape.context, decodes, k)
+        growth = decodes if growth is None else growth
+        return (self._decoding.get(decodes) or self._decode_line(decodes)).times(shape.context, growth, k)
 
     def in_range(self, shape: StepShape) -> bool:
         """Whether the profile's bounds hold, or, where it states none, the step is no larger than the grids."""
@@ -69,6 +72,15 @@ class Table(CostModel):
         return (tokens <= table.linear.at[-1] and shape.decodes <= grid.sequences[-1]
                 and shape.context <= shape.decodes * grid.context[-1]
                 and all(new <= prefill.tokens[-1] and prior <= prefill.prior[-1] for new, prior in shape.chunks))
+
+    def residuals(self) -> Mapping[str, Sequence[float]] | None:
+        """Those that the profile states, or that follow from its errors."""
+        return residuals(self.profile.fit.errors)
+
+    @property
+    def request_overhead(self) -> int:
+        """What the profile states, in ns."""
+        return self.profile.request_overhead
 
     def _decode_line(self, decodes: int) -> Line:
         """A decode-only step of so many sequences by their total context; worked out once for each number."""

@@ -42,7 +42,7 @@ def useful_rows(step: Step, queue: Queue) -> Useful:
 
 
 def excess_of(cost: CostModel, useful: Useful, took: int, steps: int) -> int:
-    """Nanoseconds by which steps that took so long exceed what their useful rows would take at their own lengths."""
+    """Nanoseconds by which steps that cost so much exceed what their useful rows would cost at their own lengths."""
     shape = StepShape(*useful)
     if shape.chunks:
         return took - cost.time(shape)

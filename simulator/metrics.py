@@ -95,7 +95,8 @@ METRICS: dict[str, Metric] = {
         "From the start of that stay to the first token. Queue time, preemption, prefill and "
         "delivery add up to TTFT.", "lower", spread=True),
     "ttft_delivery": Metric("delivery in TTFT", "ms",
-        "From the first token made to the first token delivered; 0 for a policy that streams.", "lower", spread=True),
+        "From the first token made to the first token delivered: the overhead of a request, and what a "
+        "policy that does not stream keeps it back.", "lower", spread=True),
     "slot_seconds": Metric("all slot-seconds", "slot-s",
         "Slots x time from the first request sent to the end of the last step.", None),
     "slot_utilization": Metric("slot utilisation", "share",

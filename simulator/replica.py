@@ -12,7 +12,7 @@ from typing import Any
 
 from simpy import Environment, Event
 
-from cost_models import CostModel, StepShape
+from cost_models import CostModel, Noise, StepShape
 from simulator.batch import ListedSet, LockstepSet
 from simulator.contract import Contract
 from simulator.events import Last, Watcher
@@ -42,12 +42,15 @@ class Replica:
         on_finish: Called with each request that leaves.
         on_refuse: Called with each request that is refused because the engine has its hands full.
         watch: See Watcher.
+        noise: Draws how long steps last, given what they cost; None: what they cost.
+        scheduling: What the scheduler adds to a step: so many ns, and so many more for each request that runs.
     """
 
     def __init__(self, env: Environment, policy: Policy, memory: Memory, cost: CostModel, outputs: Sequence[int], *,
                  exact: bool = False, on_finish: Callable[[Request], None] | None = None,
                  on_refuse: Callable[[Request], None] | None = None,
-                 watch: Watcher | None = None) -> None:
+                 watch: Watcher | None = None, noise: Noise | None = None,
+                 scheduling: tuple[int, int] = (0, 0)) -> None:
         self.env, self.policy, self.memory, self.cost = env, policy, memory, cost
         self.record = Recorder()
         self.decoding = (ListedSet if exact else LockstepSet)(memory.block_size, self.record.span)
@@ -55,6 +58,7 @@ class Replica:
         self._contract = Contract(policy, self.queue, memory)
         self.finished = 0
         self._outputs, self._on_finish, self._on_refuse, self._watch = outputs, on_finish, on_refuse, watch
+        self._noise, self._scheduling = noise, scheduling
         self._most = policy.max_outstanding
         self._fast = policy.is_steady() and not exact
         self._urgent = policy.urgency() is not None
@@ -133,26 +137,31 @@ class Replica:
         shape = shape_of(step, useful)
         priced = self._priced(step, shape)
         row = row_of(step, self.queue, self.memory, useful, shape.padded)
-        durations = [self.cost.time(priced) + step.delay]
-        times = self._at_most(step, durations[0])
+        costs = [self.cost.time(priced)]
+        delay = step.delay + self._scheduling[0] + self._scheduling[1] * len(self.queue.running)
+        times = self._at_most(step, costs[0] + delay)
         if times > 1:
-            durations = self.cost.decode_times(priced, times)
-            if step.delay:
-                durations = [lasts + step.delay for lasts in durations]
-        start, ends = self._timed(durations)
+            costs = self.cost.decode_times(priced, times)
+        start, ends = self._timed(self._lasting(costs, delay, priced))
         used = [self.memory.used]
         if times > 1:
             ends, used = self._shorten(step, ends, used)
         self._contract.check_room(ends[-1], now)
         if self._watch:
             self._watch.planned(step, self.queue, now)
-        excess = excess_of(self.cost, useful, ends[-1] - now, len(ends)) if shape.padded or step.pad_to else 0
+        excess = excess_of(self.cost, useful, sum(costs[:len(ends)]), len(ends)) if shape.padded or step.pad_to else 0
         record.plans.extend((start, len(ends), *row, excess))
         record.ends.extend(ends)
         record.used.extend(used)
         if self._ranged:
             record.out_of_range += out_of_range(self.cost, priced, len(ends))
         return ends
+
+    def _lasting(self, costs: list[int], delay: int, shape: StepShape) -> list[int]:
+        """How long steps of these costs last: as it is drawn, and with what delays each."""
+        if self._noise:
+            costs = self._noise.draw(costs, len(self.record.ends), shape)
+        return [cost + delay for cost in costs] if delay else costs
 
     def _timed(self, durations: list[int]) -> tuple[int, list[int]]:
         """When steps that last so long start and end: at once, and one after the other."""

@@ -39,6 +39,13 @@ class Scenario:
         kv_dtype: KV cache: "bf16" or "fp8".
         tensor_parallel_size: GPUs that share the model.
         cost_model: A CostModel, "auto", or the name of one.
+        cuda_graph_sizes: Batch sizes to which decode-only steps are padded: "vllm", "none", or numbers as "1,2,4,8".
+        scheduler_overhead: Host time that a policy's scheduler adds to a step: (ms, ms for each running request), by
+            policy name, or by "all" for those without an entry of their own.
+        request_overhead: Milliseconds that a request spends outside the engine's steps (API, tokenising); None: what
+            the cost model states. It delays what a client receives, and no step.
+        noise: Steps last longer or shorter at random: "profile" draws from the residuals of the cost model, a number
+            is the standard deviation over the mean; None: no noise.
         gpu_memory_utilization: Share of the device memory that the engine takes.
         kv_capacity_tokens: KV pool in tokens; inf: no bound; None: what the GPU leaves.
         goodput: Service objectives in milliseconds, such as {"ttft": 500, "tpot": 50}.
@@ -63,6 +70,10 @@ class Scenario:
     kv_dtype: str = "bf16"
     tensor_parallel_size: int = 1
     cost_model: CostModel | str = "auto"
+    cuda_graph_sizes: str = "none"
+    scheduler_overhead: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    request_overhead: float | None = None
+    noise: str | float | None = None
     gpu_memory_utilization: float = 0.92
     kv_capacity_tokens: float | None = None
     goodput: Mapping[str, float] = field(default_factory=dict)
@@ -82,9 +93,14 @@ class Scenario:
             raise InputError(f"seed must be a whole number of at least 0, not {self.seed!r}")
         if self.kv_capacity_tokens not in (None, inf) and self.kv_capacity_tokens != int(self.kv_capacity_tokens or 0):
             raise InputError(f"kv_capacity_tokens must be a whole number or inf, not {self.kv_capacity_tokens!r}")
-        for name in ("knobs", "goodput"):
+        for name in ("knobs", "goodput", "scheduler_overhead"):
             if not isinstance(getattr(self, name), Mapping):
                 raise InputError(f"{name} must map names to values, not {getattr(self, name)!r}")
+        for policy, overhead in self.scheduler_overhead.items():
+            _check_not_negative(f"scheduler_overhead of {policy}", *_pair(overhead))
+        _check_not_negative("request_overhead", self.request_overhead or 0)
+        if self.noise not in (None, "profile"):
+            _check_not_negative("noise, if not profile,", self.noise)
         if not isinstance(self.exact, bool):
             raise InputError(f"exact must be true or false, not {self.exact!r}")
         if not isinstance(self.trace, Trace | str):
@@ -105,7 +121,8 @@ class Scenario:
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values; objects are named, a trace with its digest."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        plain["knobs"], plain["goodput"] = dict(self.knobs), dict(self.goodput)
+        for name in ("knobs", "goodput", "scheduler_overhead"):
+            plain[name] = dict(plain[name])
         if isinstance(self.trace, Trace):
             plain["trace"] = f"{self.trace.name} ({self.trace.digest})"
         if isinstance(self.policy, Policy):
@@ -129,6 +146,18 @@ def _check_count(name: str, value: object) -> None:
         raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
     if value > UNLIMITED:
         raise InputError(f"{name} must be at most {UNLIMITED} or inf, not {value}")
+
+
+def _pair(value: object) -> tuple[object, ...]:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise InputError(f"scheduler_overhead takes two numbers, ms and ms for each running request, not {value!r}")
+    return tuple(value)
+
+
+def _check_not_negative(name: str, *found: object) -> None:
+    for value in found:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
+            raise InputError(f"{name} must be a number of at least 0, not {value!r}")
 
 
 def _check_above_zero(name: str, value: object) -> None:

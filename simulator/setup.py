@@ -9,10 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 import traces
-from cost_models import CostModel, KvPool, ModelSpec, cost_model, gpu_spec, kv_pool, model_spec
+from cost_models import (
+    CapturedGraphs,
+    CostModel,
+    KvPool,
+    ModelSpec,
+    Noise,
+    cost_model,
+    gpu_spec,
+    graph_sizes,
+    kv_pool,
+    model_spec,
+    noise_for,
+)
 from simulator.deployment import Deployment
+from simulator.errors import choose
 from simulator.gate import Rows, rows_for_engine, rows_for_model
 from simulator.memory.base import UNLIMITED
+from simulator.policies import POLICIES
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policy
 from simulator.scenario import Scenario
@@ -36,6 +50,9 @@ class Setup:
         pool: The four terms of the KV pool; None where the capacity was given.
         model: The model's shape.
         cost: The price of a step.
+        noise: Draws how long steps last; None: as long as they cost.
+        scheduling: What the scheduler adds to a step, in ns: (constant, for each request that runs).
+        request_overhead: What a request spends outside the engine's steps, in ns.
     """
 
     scenario: Scenario
@@ -48,6 +65,9 @@ class Setup:
     pool: KvPool | None
     model: ModelSpec
     cost: CostModel
+    noise: Noise | None = None
+    scheduling: tuple[int, int] = (0, 0)
+    request_overhead: int = 0
 
     @property
     def prompt(self) -> Ints:
@@ -89,8 +109,9 @@ def prepare(scenario: Scenario) -> Setup:
     deployment = _deployment(scenario, capacity, model_len, rows)
     rows = rows_for_engine(rows, asked.resolve(deployment), deployment)
     deployment = _deployment(scenario, capacity, model_len, rows)
+    cost = _cost(scenario, model)
     return Setup(scenario, source.digest, trace, declared, rows, deployment, asked.resolve(deployment), pool, model,
-                 _cost(scenario, model))
+                 cost, _noise(scenario, cost), scheduling(scenario, asked.name), _request_overhead(scenario, cost))
 
 
 def _deployment(scenario: Scenario, capacity: int, model_len: int, rows: Rows) -> Deployment:
@@ -100,10 +121,29 @@ def _deployment(scenario: Scenario, capacity: int, model_len: int, rows: Rows) -
 
 
 def _cost(scenario: Scenario, model: ModelSpec) -> CostModel:
-    if isinstance(scenario.cost_model, CostModel):
-        return scenario.cost_model
-    return cost_model(scenario.cost_model, model=model, gpu=scenario.gpu, dtype=scenario.dtype,
-                      kv_dtype=scenario.kv_dtype, tensor_parallel_size=scenario.tensor_parallel_size)
+    cost = scenario.cost_model
+    if not isinstance(cost, CostModel):
+        cost = cost_model(cost, model=model, gpu=scenario.gpu, dtype=scenario.dtype, kv_dtype=scenario.kv_dtype,
+                          tensor_parallel_size=scenario.tensor_parallel_size)
+    sizes = graph_sizes(scenario.cuda_graph_sizes)
+    return CapturedGraphs(cost, sizes) if sizes else cost
+
+
+def _noise(scenario: Scenario, cost: CostModel) -> Noise | None:
+    return None if scenario.noise is None else noise_for(cost, scenario.noise, scenario.seed)
+
+
+def _request_overhead(scenario: Scenario, cost: CostModel) -> int:
+    """What was asked for, else what the cost model states, in ns."""
+    return cost.request_overhead if scenario.request_overhead is None else round(scenario.request_overhead * 1e6)
+
+
+def scheduling(scenario: Scenario, policy: str) -> tuple[int, int]:
+    """What the scheduler of this policy adds to a step, in ns: a constant, and for each request that runs."""
+    for name in scenario.scheduler_overhead:
+        choose("policy of scheduler_overhead", name, ("all", *POLICIES, policy))
+    constant, each = scenario.scheduler_overhead.get(policy, scenario.scheduler_overhead.get("all", (0.0, 0.0)))
+    return round(constant * 1e6), round(each * 1e6)
 
 
 def read_trace(scenario: Scenario) -> Trace:

@@ -28,6 +28,8 @@ from simulator.scenario import Scenario, scenario_of
 from simulator.setup import Setup, prepare
 from traces import Trace
 
+Ear = Callable[[Request], None]
+"""Hears of a request."""
 Progress = Callable[[int, int], None]
 """Called now and then with (requests answered, requests accepted)."""
 PROGRESS_EVERY = 256
@@ -54,7 +56,9 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
     memory = setup.policy.memory(setup.deployment, setup.output)
     outputs = array("q", setup.output.astype(np.int64).tobytes())
     replica = replica_for(env, setup.policy, memory, setup.cost, outputs, exact=scenario.exact,
-                          on_finish=counting(client.finished), on_refuse=counting(client.refused), watch=watch)
+                          on_finish=counting(_delayed(env, setup, client.finished)),
+                          on_refuse=counting(client.refused), watch=watch, noise=setup.noise,
+                          scheduling=setup.scheduling)
     client.send_to(replica)
     with _without_collector():
         env.run()
@@ -94,7 +98,15 @@ def _most_outstanding(setup: Setup) -> int:
     return min(limit, setup.policy.max_outstanding) if setup.scenario.load == "saturated" else limit
 
 
-Ear = Callable[[Request], None]
+def _delayed(env: Environment, setup: Setup, ear: Ear) -> Ear:
+    """A client with a limit hears of an answer as late as it receives it, and only then sends another request."""
+    if not setup.request_overhead or not setup.scenario.max_concurrency:
+        return ear
+
+    def heard(request: Request) -> None:
+        env.timeout(setup.request_overhead).callbacks.append(lambda _: ear(request))
+
+    return heard
 
 
 def _counter(accepted: int, progress: Progress | None) -> Callable[[Ear], Ear]:

@@ -25,7 +25,7 @@ class Timeline:
         served: The stay began in which it emitted its first token.
         first_token, last_token: The step ended that emitted the token.
         first_delivered, last_delivered: The client received the token: at once from a policy that streams,
-            else when the request leaves.
+            else when the request leaves; and later by the overhead of a request.
         left: It gave up its slot for good.
         preemptions: How often it lost its slot before.
         streams: Whether tokens reach the client as they are made.
@@ -68,8 +68,8 @@ class Timeline:
         """Where the TTFT went, in ns; the parts add up to it.
 
         ``queue``: sent until first admitted. ``preemption``: from there until the stay that emits the first token;
-        whatever was computed before is lost. ``prefill``: from there to that token. ``delivery``: the token is made
-        but kept back until the request leaves; 0 for a policy that streams.
+        whatever was computed before is lost. ``prefill``: from there to that token. ``delivery``: the token is made,
+        but kept back until the request leaves if the policy does not stream; and the overhead of a request.
         """
         return {"queue": self.queue_time, "preemption": self.served - self.admitted,
                 "prefill": self.first_token - self.served, "delivery": self.first_delivered - self.first_token}
@@ -89,10 +89,11 @@ def timeline(setup: Setup, record: Record) -> Timeline:
     emission[request] = first_token
     before = since < emission[stayed]
     served = np.maximum(_latest(rows, stayed[before], since[before])[request], admitted)
-    streams = setup.policy.streams
+    streams, overhead = setup.policy.streams, setup.request_overhead
     return Timeline(
         request, setup.prompt[request], setup.output[request], _latest(rows, *record.sent.T)[request], admitted, served,
-        first_token, last_token, first_token if streams else left, last_token if streams else left, left,
+        first_token, last_token, (first_token if streams else left) + overhead,
+        (last_token if streams else left) + overhead, left,
         np.bincount(stayed, minlength=rows)[request] - 1, streams)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from simpy import Environment
 
-from cost_models import Constant, CostModel, StepShape
+from cost_models import Constant, CostModel, Noise, StepShape
 from simulator.clients import Client
 from simulator.deployment import Deployment
 from simulator.memory import UNLIMITED, Memory
@@ -169,7 +169,8 @@ def deployment_of(rows: Sequence[tuple[int, ...]], capacity: int, max_model_len:
 def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNLIMITED, memory: Memory | None = None,
          cost: CostModel | None = None, exact: bool = False, max_concurrency: int | None = None,
          max_model_len: int = 4096, keep: bool = True, verify: bool = True, fails: bool = False,
-         prefixes: Sequence[Prefix] = (), priorities: Sequence[int] = ()) -> World:
+         prefixes: Sequence[Prefix] = (), priorities: Sequence[int] = (), noise: Noise | None = None,
+         scheduling: tuple[int, int] = (0, 0)) -> World:
     """Run one world to its end and check every invariant.
 
     Args:
@@ -181,6 +182,7 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
         fails: Keep an error of the run in `error` and check nothing, instead of raising it.
         prefixes: Shared prefix of each request's prompt; nobody has one by default.
         priorities: Priority of each request; 0 by default.
+        noise, scheduling: See Replica.
     """
     rows = [(*row, row[2])[:4] for row in rows]
     cost = cost or Constant(STEP)
@@ -195,7 +197,7 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
     client = Client(env, requests, limit)
     world = World(rows, policy, memory, exact, cost, limit, None, client,    # type: ignore[arg-type]
                   prefixes, priorities)
-    replica = attach(world, env, keep)
+    replica = attach(world, env, keep, noise=noise, scheduling=scheduling)
     client.send_to(replica)
     try:
         env.run()
@@ -209,7 +211,7 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
     return world
 
 
-def attach(world: World, env: Environment, keep: bool) -> Replica:
+def attach(world: World, env: Environment, keep: bool, **options: Any) -> Replica:
     """Make the replica of a world, with all ears on; somebody must send it requests."""
     def on_finish(request: Request) -> None:
         world.left.append(request.index)
@@ -218,7 +220,7 @@ def attach(world: World, env: Environment, keep: bool) -> Replica:
 
     _listen_for_waits(world, env)
     world.replica = replica_for(env, world.policy, world.memory, world.cost, world.output, exact=world.exact,
-                                on_finish=on_finish, watch=_Log(world, keep))
+                                on_finish=on_finish, watch=_Log(world, keep), **options)
     return world.replica
 
 

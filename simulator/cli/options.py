@@ -114,6 +114,18 @@ class Simulated(Reading, Named):
     cost_model: Annotated[str, Option(metavar="NAME|FILE", autocompletion=complete.cost_models, rich_help_panel=ENGINE,
                                       help="What a step costs (see `batchsim list cost-models`).")] = (
         str(Scenario.cost_model))
+    noise: Annotated[str | None, Option(metavar="profile|X", rich_help_panel=ENGINE, help=(
+        "Steps last longer or shorter at random: as the errors of the calibrated cost model scatter, or by a standard "
+        "deviation of X times the mean. The mean stays."))] = None
+    cuda_graph_sizes: Annotated[str, Option(metavar="vllm|none|LIST", rich_help_panel=ENGINE, help=(
+        "Pad decode-only steps to these batch sizes, such as 1,2,4,8; vllm: those that it captures."))] = (
+        Scenario.cuda_graph_sizes)
+    scheduler_overhead: Annotated[list[str] | None, Option(metavar="[POLICY:]MS,MS", rich_help_panel=ENGINE, help=(
+        "Host time that the scheduler adds to a step, and more for each running request, such as vllm:0.1,0.016; "
+        "repeatable."))] = None
+    request_overhead: Annotated[str | None, Option(metavar="MS", rich_help_panel=ENGINE, help=(
+        "Time of a request outside the engine's steps (API, tokenising), in TTFT and E2EL; the cost model's if not "
+        "given."))] = None
     settings: Annotated[list[str] | None, Option("--set", metavar="KNOB=VALUE", rich_help_panel=ENGINE, help=(
         "Set a knob of the policy, such as max_num_seqs=32, or POLICY.KNOB=VALUE for one of several; repeatable. "
         "`batchsim list policies --verbose` shows them."))] = None
@@ -137,6 +149,10 @@ class Simulated(Reading, Named):
             "kv_dtype": self.kv_dtype,
             "tensor_parallel_size": values.count("--tensor-parallel-size", self.tensor_parallel_size),
             "cost_model": self.cost_model,
+            "noise": values.number("--noise", self.noise) if self.noise not in (None, "profile") else self.noise,
+            "cuda_graph_sizes": self.cuda_graph_sizes,
+            "scheduler_overhead": values.overheads(self.scheduler_overhead),
+            "request_overhead": values.number("--request-overhead", self.request_overhead),
             "gpu_memory_utilization": values.number("--gpu-memory-utilization", self.gpu_memory_utilization),
             "kv_capacity_tokens": values.limit("--kv-capacity-tokens", self.kv_capacity_tokens, inf),
             "goodput": values.goodput(self.goodput),

@@ -24,7 +24,7 @@ def print_summary(console: Console, result: Result, percentiles: Sequence[float]
 
 def _gpus(summary: dict[str, Any]) -> str:
     size = summary["tensor_parallel_size"]
-    return f"{size} x {summary['gpu']}" if size > 1 else str(summary["gpu"])
+    return f"{size} x {summary['gpu']} (tp{size})" if size > 1 else str(summary["gpu"])
 
 
 def _numbers(summary: dict[str, Any]) -> Table:

@@ -80,6 +80,20 @@ def goodput(texts: Iterable[str] | None) -> dict[str, float]:
     return {metric: number(f"--goodput {metric}", value) or 0.0 for metric, value in found.items()}
 
 
+def overheads(texts: Iterable[str] | None) -> dict[str, tuple[float, float]]:
+    """Host times from --scheduler-overhead, by policy or "all"."""
+    found: dict[str, tuple[float, float]] = {}
+    for text in texts or ():
+        policy, middle, rest = text.rpartition(":")
+        numbers = [number("--scheduler-overhead", word) or 0.0 for word in words("--scheduler-overhead", rest)]
+        if len(numbers) > 2 or (middle and not policy):
+            raise InputError(f"--scheduler-overhead takes [POLICY:]MS,MS, not {shown(text)}")
+        if (policy or "all") in found:
+            raise InputError(f"--scheduler-overhead says {shown(policy or 'all')} twice")
+        found[policy or "all"] = (numbers[0], numbers[1] if len(numbers) == 2 else 0.0)
+    return found
+
+
 def percentiles(flag: str, text: str) -> tuple[float, ...]:
     """Numbers from 0 to 100 between commas."""
     found = tuple(number(flag, word) or 0.0 for word in words(flag, text))

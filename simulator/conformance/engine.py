@@ -159,7 +159,7 @@ class Clock(CostModel):
         tokens = 0 if shape == SMALLEST else shape.decodes + sum([new for new, _ in shape.chunks])
         return self._base + self._per_token * tokens
 
-    def decode_times(self, shape: StepShape, k: int) -> list[int]:
+    def decode_times(self, shape: StepShape, k: int, growth: int | None = None) -> list[int]:
         return [self.time(shape)] * k
 
 

@@ -48,7 +48,7 @@ class Counting(CostModel):
         self.counts["time"] += 1
         return self.cost.time(shape)
 
-    def decode_times(self, shape: StepShape, k: int) -> list[int]:
+    def decode_times(self, shape: StepShape, k: int, growth: int | None = None) -> list[int]:
         self.counts["stretches"] += 1
         self.counts["durations"] += k
         return self.cost.decode_times(shape, k)

@@ -27,6 +27,7 @@ def result_of(world: World, capacity: int = UNLIMITED) -> Result:
     prompt, output, limits = rows[:, 1], rows[:, 2], rows[:, 3]
     footprint = world.memory.footprint(prompt, output, limits) * world.memory.block_size
     setup = SimpleNamespace(policy=world.policy, prompt=prompt, output=output, max_tokens=limits, footprint=footprint,
+                            request_overhead=0,
                             verdict=np.zeros(len(rows), np.int64), deployment=deployment_of(world.rows, capacity, 4096))
     return Result(setup, world.record)
 

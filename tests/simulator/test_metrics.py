@@ -57,7 +57,7 @@ def record_of(ends, spans, paused=()):
 
 def line_in(world: World) -> Timeline:
     rows = np.array(world.rows, np.int64)
-    setup = SimpleNamespace(prompt=rows[:, 1], output=rows[:, 2], policy=world.policy)
+    setup = SimpleNamespace(prompt=rows[:, 1], output=rows[:, 2], policy=world.policy, request_overhead=0)
     return timeline(setup, world.record)
 
 
@@ -254,12 +254,12 @@ def test_who_has_not_finished_is_not_in_the_timeline():
     recorder.stay(0, 0, 20)
     recorder.stay(1, 0, 15)
     recorder.sent.extend([0, 0, 1, 0])
-    setup = SimpleNamespace(prompt=np.array([1, 1]), output=np.array([2, 3]), policy=Vllm())
+    setup = SimpleNamespace(request_overhead=0, prompt=np.array([1, 1]), output=np.array([2, 3]), policy=Vllm())
     assert timeline(setup, recorder.freeze()).request.tolist() == [0]
 
 
 def test_nothing_happened():
-    setup = SimpleNamespace(prompt=np.array([9]), output=np.array([1]), policy=Vllm())
+    setup = SimpleNamespace(request_overhead=0, prompt=np.array([9]), output=np.array([1]), policy=Vllm())
     record = Recorder().freeze()
     line = timeline(setup, record)
     assert len(line) == 0

@@ -1,0 +1,103 @@
+"""Noise keeps the mean, depends on the step alone, and scatters as calibration found."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cost_models import CapturedGraphs, Constant, CostModelError, Noise, Regimes, StepShape, cost_model, read_profile
+from cost_models.fits import Error, Errors
+from cost_models.noise import centred, noise_for
+from cost_models.residuals import residuals
+
+DECODE, PREFILL, MIXED = StepShape(4, 400), StepShape(0, 0, ((9, 0),)), StepShape(4, 400, ((9, 0),))
+H100 = cost_model("regimes", model="llama-3.1-8b", gpu="h100-80")
+ROUND = read_profile(Path(__file__).with_name("round.yaml"))
+positive = st.floats(0.01, 100)
+
+
+def factors(noise: Noise, count: int = 20_000, shape: StepShape = DECODE) -> np.ndarray:
+    return np.array(noise.draw([10**12] * count, 0, shape)) / 1e12
+
+
+@given(quantiles=st.lists(positive, min_size=2, max_size=40).map(sorted))
+def test_the_mean_over_the_quantiles_is_one(quantiles: list[float]) -> None:
+    found = centred(quantiles)
+    middles = [(low + high) / 2 for low, high in pairwise(found)]
+    assert sum(middles) / len(middles) == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize("how", ["profile", 0.05, 0.3, 1.0])
+def test_steps_keep_their_mean(how: str | float) -> None:
+    drawn = factors(noise_for(H100, how, seed=3))
+    assert drawn.mean() == pytest.approx(1, abs=4 * drawn.std() / len(drawn) ** 0.5)
+    if isinstance(how, float):
+        assert drawn.std() == pytest.approx(how, rel=0.1 if how < 1 else 0.3)    # 65 knots cut the longest tails
+
+
+def test_the_scatter_of_a_bundled_profile_has_the_error_it_states() -> None:
+    for shape, mape in ((DECODE, 2.04), (PREFILL, 6.53), (MIXED, 6.53)):
+        drawn = factors(noise_for(H100, "profile", seed=3), shape=shape)
+        assert abs(drawn - 1).mean() * 100 == pytest.approx(mape, rel=0.05)
+
+
+def test_quantiles_that_a_profile_states_are_drawn_from() -> None:
+    errors = Errors(decode=Error(1, 2, residuals=(0.9, 1.0, 1.3)), prefill=Error(9, 9))
+    model = Regimes(replace(ROUND, fit=replace(ROUND.fit, errors=errors)))
+    drawn = factors(noise_for(model, "profile", seed=0))
+    mean = (0.95 + 1.15) / 2
+    assert (drawn.min(), drawn.max()) == pytest.approx((0.9 / mean, 1.3 / mean), abs=1e-3)
+    assert np.median(drawn) == pytest.approx(1.0 / mean, abs=0.005)
+    found = residuals(errors)
+    assert found is not None
+    assert found["mixed"] == found["prefill"] != found["decode"]    # the widest stands in for what is not stated
+
+
+@given(seed=st.integers(0, 2**70), first=st.integers(0, 10**9), count=st.integers(1, 200), cut=st.integers(0, 200))
+def test_a_stretch_may_be_cut_anywhere(seed: int, first: int, count: int, cut: int) -> None:
+    noise, lasts = noise_for(Constant(1), 0.3, seed), [10**6 + i for i in range(count)]
+    whole = noise.draw(lasts, first, DECODE)
+    assert whole[:cut] + noise.draw(lasts[cut:], first + cut, DECODE) == whole if cut < count else True
+    assert [noise.draw([ns], step, DECODE)[0] for step, ns in enumerate(lasts, first)] == whole
+    assert all(type(ns) is int and ns >= 1 for ns in whole)
+
+
+def test_seeds_and_replicas_draw_their_own() -> None:
+    drawn = {(seed, replica): tuple(noise_for(Constant(1), 0.3, seed, replica).draw([10**6] * 9, 0, DECODE))
+             for seed in range(4) for replica in range(4)}
+    assert len(set(drawn.values())) == len(drawn)
+    assert noise_for(Constant(1), 0.3, 5).draw([10**6] * 9, 0, DECODE) == [
+        noise_for(Constant(1), 0.3, 5).draw([10**6], step, DECODE)[0] for step in range(9)]
+
+
+def test_steps_are_spread_evenly_and_independent() -> None:
+    flat = Noise(dict.fromkeys(("decode", "prefill", "mixed"), (0.5, 1.5)), seed=11)
+    drawn = factors(flat) - 0.5
+    counts, _ = np.histogram(drawn, 20, (0, 1))
+    assert abs(counts - 1000).max() < 5 * 1000**0.5
+    assert abs(np.corrcoef(drawn[:-1], drawn[1:])[0, 1]) < 0.03
+
+
+def test_a_step_lasts_at_least_one_ns() -> None:
+    assert set(noise_for(Constant(1), 2.0, 0).draw([1] * 500, 0, DECODE)) >= {1}
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("profile", "'constant:1' states no error to draw noise from: give a number, as in 0.1"),
+        (11.0, "noise must be 'profile' or a share of the mean from 0 to 10, got 11.0"),
+    ],
+)
+def test_what_cannot_be_drawn(how: str | float, message: str) -> None:
+    with pytest.raises(CostModelError) as caught:
+        noise_for(Constant(1_000_000), how, 0)
+    assert str(caught.value) == message
+
+
+def test_graphs_keep_the_residuals() -> None:
+    assert CapturedGraphs(H100, (1, 2)).residuals() == H100.residuals()

@@ -1,0 +1,171 @@
+"""What comes on top of a step's price: noise, the scheduler's host time, captured graphs, a request's overhead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_fast_exact import COSTS, LIMITS, AllComers, rows, statics, vllms
+from worlds import STEP, play, play_both, trace_of
+
+import simulator as sim
+from cost_models import Constant, CostModelError, StepShape, cost_model
+from cost_models.noise import noise_for
+from simulator.errors import InputError
+from simulator.policies import Orca, Policy, Sglang, StaticBatching, TensorRtLlm, Tgi, Vllm
+
+MS = 1_000_000
+POLICIES = st.one_of(vllms(), statics(), st.builds(AllComers), st.builds(Tgi), st.builds(Sglang),
+                     st.builds(TensorRtLlm), st.builds(Orca))
+
+
+@given(world=rows(), policy=POLICIES, cost=st.sampled_from(COSTS), limit=LIMITS, seed=st.integers(0, 5),
+       spread=st.sampled_from([0.01, 0.3, 2.0]), host=st.sampled_from([(0, 0), (3, 0), (0, 2), (5, 1)]))
+@settings(max_examples=150)
+def test_fast_equals_exact_with_noise_and_a_scheduler(world: list[Any], policy: Policy, cost: Any, limit: int | None,
+                                                      seed: int, spread: float, host: tuple[int, int]) -> None:
+    need = sum(prompt + output for _, prompt, output, _ in world)
+    if getattr(policy, "max_wait", 0) == float("inf"):
+        limit = None
+    play_both(world, policy, capacity=64 * (need + 2), cost=cost, max_concurrency=limit, max_model_len=500,
+              noise=noise_for(cost, spread, seed), scheduling=host)
+
+
+def test_the_scheduler_adds_its_time_to_each_step() -> None:
+    # Two requests of three tokens: three steps with both.
+    world = play([(0, 4, 3), (0, 4, 3)], Vllm(), cost=Constant(STEP), scheduling=(5, 2))
+    assert world.record.ends.tolist() == [19, 38, 57]
+
+
+def test_noise_changes_each_step_by_its_own_factor() -> None:
+    noise = noise_for(Constant(1), 0.3, 7)
+    world = play([(0, 4, 30)], Vllm(), cost=Constant(1000), noise=noise, scheduling=(11, 0))
+    lasts = np.diff(world.record.ends, prepend=0) - 11
+    first = noise.draw([1000], 0, StepShape(0, 0, ((4, 0),)))
+    assert lasts.tolist() == first + noise.draw([1000] * 29, 1, StepShape(1, 4))
+    assert len(set(lasts.tolist())) > 20
+
+
+TRACE = trace_of([(i * 40 * MS, 200 + 37 * (i % 11), 30 + 17 * (i % 7)) for i in range(300)])
+
+
+def means(**options: Any) -> dict[str, Any]:
+    return sim.simulate(TRACE, "vllm", **options).summary()
+
+
+def test_noise_of_30_percent_hardly_moves_the_mean() -> None:
+    calm = means()
+    for seed in (0, 1):
+        noisy = means(noise=0.3, seed=seed)
+        assert noisy["mean_tpot_ms"] == pytest.approx(calm["mean_tpot_ms"], rel=0.02)
+        assert noisy["output_throughput"] == pytest.approx(calm["output_throughput"], rel=0.01)
+        assert noisy["std_itl_ms"] > calm["std_itl_ms"]
+    assert means(noise="profile")["noise"] == "profile"
+
+
+def test_a_bias_moves_more_than_noise() -> None:
+    calm, slower = means(cost_model="constant:20"), means(cost_model="constant:21")
+    noisy = means(cost_model="constant:20", noise=0.3)
+    change = slower["mean_tpot_ms"] / calm["mean_tpot_ms"] - 1
+    assert change == pytest.approx(0.05, abs=0.005)
+    assert abs(noisy["mean_tpot_ms"] / calm["mean_tpot_ms"] - 1) < change / 2
+
+
+def test_the_same_seed_draws_the_same_noise() -> None:
+    assert means(noise=0.3, seed=4) | {"date": ""} == means(noise=0.3, seed=4) | {"date": ""}
+    assert means(noise=0.3, seed=4)["duration"] != means(noise=0.3, seed=5)["duration"]
+
+
+def test_noise_needs_an_error_to_draw_from() -> None:
+    with pytest.raises(CostModelError, match=r"^'roofline' states no error to draw noise from: give a number"):
+        means(cost_model="roofline", noise="profile")
+
+
+def test_padding_is_not_blamed_for_noise_and_host_time() -> None:
+    # Padded batches of one request pad nothing; of two, the shorter prompt is padded: only that is an excess.
+    padded = StaticBatching(max_batch_size=2, padded=True)
+    calm = play([(0, 4, 3), (0, 9, 3)], padded, cost=COSTS[2])
+    noisy = play([(0, 4, 3), (0, 9, 3)], padded, cost=COSTS[2], noise=noise_for(COSTS[2], 0.3, 1), scheduling=(50, 9))
+    assert calm.record.plan("excess").tolist() == noisy.record.plan("excess").tolist()
+
+
+def test_a_step_of_no_cost_takes_the_host_time() -> None:
+    """However cheap the kernels, a step lasts as long as the host needs; a small model is bound by it."""
+    quick = [means(cost_model="constant:0.000001", scheduler_overhead={"all": (ms, 0.0)}) for ms in (0.5, 1.0, 2.0)]
+    for summary, ms in zip(quick, (0.5, 1.0, 2.0), strict=True):
+        assert summary["mean_tpot_ms"] == pytest.approx(ms, rel=1e-3)
+        assert summary["scheduler_overhead_ms"] == ms
+
+
+def test_a_scheduler_costs_what_its_policy_is_given() -> None:
+    overhead = {"vllm": (0.1, 0.016), "all": (0.5, 0.0)}
+    assert sim.simulate(TRACE, "vllm", scheduler_overhead=overhead).setup.scheduling == (100_000, 16_000)
+    assert sim.simulate(TRACE, "static", scheduler_overhead=overhead).setup.scheduling == (500_000, 0)
+    with pytest.raises(InputError, match=r"^unknown policy of scheduler_overhead 'vlm': did you mean 'vllm'\?"):
+        means(scheduler_overhead={"vlm": (1.0, 0.0)})
+
+
+def test_an_overhead_of_a_request_delays_what_the_client_receives() -> None:
+    plain, late = means(), means(request_overhead=8)
+    for name in ("mean_ttft_ms", "p99_ttft_ms", "mean_e2el_ms", "mean_ttft_delivery_ms"):
+        assert late[name] == pytest.approx(plain[name] + 8)
+    for name in ("mean_tpot_ms", "p99_itl_ms", "mean_queue_time_ms", "steps", "slot_utilization"):
+        assert late[name] == plain[name]
+    assert late["duration"] == pytest.approx(plain["duration"] + 0.008)
+
+
+def test_a_closed_loop_turns_round_later() -> None:
+    """One client, one request at a time: each answer takes 8 ms more, and so does the whole of ten."""
+    trace = trace_of([(0, 10, 5)] * 10)
+    options = {"max_concurrency": 1, "cost_model": "constant:2"}
+    plain, late = (sim.simulate(trace, "vllm", request_overhead=ms, **options).summary() for ms in (0, 8))
+    assert (plain["duration"], late["duration"]) == pytest.approx((0.100, 0.180))
+    assert late["mean_e2el_ms"] == pytest.approx(18)
+
+
+def test_a_profile_states_the_overhead_of_a_request(tmp_path: Any) -> None:
+    from importlib.resources import files
+    text = files("cost_models").joinpath("profiles/llama-3.1-8b-h100-80-bf16.yaml").read_text()
+    path = tmp_path / "own.yaml"
+    path.write_text(f"{text}request: {{origin: assumed, overhead_ms: 8}}\n")
+    assert cost_model(path, model="llama-3.1-8b", gpu="h100-80").request_overhead == 8 * MS
+    assert means(cost_model=str(path))["request_overhead_ms"] == 8
+    assert means(cost_model=str(path), request_overhead=0)["request_overhead_ms"] == 0
+
+
+def test_captured_graphs_make_steps_of_odd_sizes_longer() -> None:
+    # A roofline that counts rows at the peak of a slow card: 33 rows cost as 40.
+    options = {"gpu": "rtx-4090", "dtype": "fp8", "load": "saturated", "cost_model": "roofline"}
+    trace = trace_of([(0, 16, 200)] * 33)
+    ragged, padded = (sim.simulate(trace, "vllm", cuda_graph_sizes=sizes, **options) for sizes in ("none", "vllm"))
+    assert padded.setup.cost.origin.endswith("decode rows padded to 51 captured sizes up to 512")
+    assert padded.summary()["padding_tokens"] == 0    # rows of the engine, not positions that the scheduler gave out
+    assert padded.summary()["duration"] >= ragged.summary()["duration"]
+    longer = sim.simulate(trace, "vllm", cuda_graph_sizes="512", **options).summary()["duration"]
+    assert longer > 1.2 * ragged.summary()["duration"]
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ({"noise": -1}, "noise, if not profile, must be a number of at least 0, not -1"),
+        ({"noise": "profil"}, "noise, if not profile, must be a number of at least 0, not 'profil'"),
+        ({"request_overhead": float("inf")}, "request_overhead must be a number of at least 0, not inf"),
+        (
+            {"scheduler_overhead": {"vllm": (1, -1)}},
+            "scheduler_overhead of vllm must be a number of at least 0, not -1",
+        ),
+        (
+            {"scheduler_overhead": {"vllm": 3}},
+            "scheduler_overhead takes two numbers, ms and ms for each running request, not 3",
+        ),
+        ({"scheduler_overhead": 3}, "scheduler_overhead must map names to values, not 3"),
+    ],
+)
+def test_wrong_fields(field: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        sim.Scenario(**field)
+    assert str(caught.value) == message
