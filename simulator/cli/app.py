@@ -12,6 +12,7 @@ from simulator.cli.conformance import conformance
 from simulator.cli.listing import list_
 from simulator.cli.run import run
 from simulator.cli.trace import describe
+from simulator.cli.validate import validate
 from simulator.errors import choose
 from simulator.version import __version__
 
@@ -31,6 +32,7 @@ app.command("compare")(compare)
 app.command("run")(run)
 app.command("list")(list_)
 app.command("conformance")(conformance)
+app.command("validate")(validate)
 traces_app = typer.Typer(cls=Commands, help="Look into traces.")
 traces_app.command("describe")(describe)
 app.add_typer(traces_app, name="trace")
