@@ -45,7 +45,7 @@ class KernelTimes:
         Between timed numbers of tokens and sequences the rest of the step is interpolated.
         """
         shapes, attention = zip(*self._attention(), strict=True)
-        most = max(self.linear)
+        most = min(max(self.linear), max(self.all_reduce, default=max(self.linear)))
         within = np.array([self._tokens(shape) <= most for shape in shapes])
         tokens = np.array([self._tokens(shape) for shape in shapes])
         sequences = np.array([shape.decodes + len(shape.chunks) for shape in shapes])

@@ -6,14 +6,42 @@ layer by tokens, and those that run once a sequence. Attention calls are homogen
 
 import csv
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 from calibration.kernel_times import KernelTimes
+from calibration.published.making import profile
+from calibration.table_fit import fit_table
+from calibration.tuning import tuned_host
+from cost_models import Profile
+from simulator.engine_runs import EngineRun, read_run
 
 SOURCE = "casys-kaist/LLMServingSim @ 5daddb2 (MIT): vLLM 0.19 kernels of one layer, timed by its profiler"
-LAYERS = 32
+TUNED = ("host h0, to the mean TPOT of the even requests of the recorded vLLM 0.19 run of the same source; KV pool and "
+         "utilisation of that run are not recorded")
+ENGINE = {"max_num_seqs": 128, "max_num_batched_tokens": 2048}
+"""Of the recorded run."""
+RTX_4090, RTX_PRO_6000 = "llama-3.1-8b-rtx-4090-bf16", "llama-3.1-8b-rtx-pro-6000-bf16"
+MODEL, LAYERS = "llama-3.1-8b", 32
 ONCE = ("embedding", "final_layernorm")
 """Dense kernels that run once a step and not once a layer."""
+
+
+def rtx_4090(directory: Path) -> Profile:
+    """The profile of an RTX 4090, from the folder that holds llmservingsim/."""
+    return profile(MODEL, "rtx-4090", SOURCE, fit_table(kernel_times(directory, "RTX4090")))
+
+
+def rtx_pro_6000(directory: Path) -> Profile:
+    """The profile of an RTX PRO 6000, its host time tuned on half of the recorded run."""
+    found = profile(MODEL, "rtx-pro-6000", SOURCE, fit_table(kernel_times(directory, "RTXPRO6000")))
+    host = tuned_host(found, recorded_run(directory), knobs=ENGINE)
+    return replace(found, host=host, origin=replace(found.origin, tuned=TUNED))
+
+
+def recorded_run(directory: Path) -> EngineRun:
+    """300 requests that vLLM 0.19 served on the RTX PRO 6000."""
+    return read_run(directory / "llmservingsim" / "RTXPRO6000_Llama-3.1-8B__requests.jsonl")
 
 
 def kernel_times(directory: Path, card: str) -> KernelTimes:
