@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from cost_models.aiconfigurator import aiconfigurator
 from cost_models.base import CostModel, CostModelError, choose
 from cost_models.constant import Constant
 from cost_models.profile import Profile, bundled_profiles, layout, read_profile
@@ -17,7 +18,7 @@ from cost_models.specs import gpu_spec, model_spec
 from cost_models.strict import located
 from cost_models.table import Table
 
-FORMS = ("auto", "roofline", "regimes", "table", "constant")
+FORMS = ("auto", "roofline", "regimes", "table", "aiconfigurator", "constant")
 PROFILED: dict[str, Callable[[Profile], CostModel]] = {"regimes": Regimes, "table": Table}
 """The forms that a profile may have."""
 CONSTANT_MS = 10.0
@@ -36,6 +37,7 @@ def cost_model(
 
     ``auto``: the bundled profile of exactly this model, GPU, dtypes and number of GPUs, else ``roofline``.
     ``roofline``: from specifications. ``regimes``, ``table``: the bundled profile in this form, or an error.
+    ``aiconfigurator``: the kernel tables of that package, if it is installed.
     ``constant:MS``: one duration (10 ms without a number). Else the name of a bundled profile or the path of a
     profile (YAML), in the form that it names.
     Raises CostModelError, one line, for an unknown name, a wrong layout or a profile of something else.
@@ -51,6 +53,8 @@ def cost_model(
     form, _, argument = text.partition(":")
     if form == "constant":
         return _constant(argument if ":" in text else f"{CONSTANT_MS}", text)
+    if text == "aiconfigurator":
+        return aiconfigurator(model, gpu, dtype, kv_dtype, tensor_parallel_size)
     if text in PROFILED:
         return _of_form(_bundled_for(wanted, text), text)
     profile = None if text in FORMS else _named(text, wanted, model)
@@ -122,6 +126,7 @@ def available_cost_models() -> list[CostModelRow]:
         CostModelRow("roofline", "roofline", "specifications, with assumed efficiencies"),
         CostModelRow("regimes", "regimes", "the bundled profile of this model, GPU and layout"),
         CostModelRow("table", "table", "the bundled kernel table of this model, GPU and layout"),
+        CostModelRow("aiconfigurator", "table", "kernel tables of aiconfigurator-core (extra 'aic'), on the first use"),
         CostModelRow("constant", "constant", f"stated: constant:MS ms a step ({CONSTANT_MS:g} if not given)"),
         *[_row(profile) for profile in bundled_profiles().values()],
     ]
