@@ -10,14 +10,22 @@ import yaml
 
 from cost_models.profile import Profile
 
-WIDTH = 118
+WIDTH, SENTENCE = 118, 30
 
 
 def profile_text(profile: Profile, *comments: str) -> str:
     """The profile in YAML, lists and small sections on one line each; every comment is a line at the top."""
     head = "".join(f"# {comment}\n" for comment in comments)
-    return head + yaml.safe_dump(_plain(profile), sort_keys=False, default_flow_style=None, width=WIDTH,
-                                 allow_unicode=True)
+    return head + yaml.dump(_plain(profile), Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=WIDTH,
+                            allow_unicode=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts sections of numbers on one line, and those with a sentence in them on several."""
+
+    def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> yaml.MappingNode:
+        sentence = any(isinstance(value, str) and len(value) > SENTENCE for value in mapping.values())
+        return super().represent_mapping(tag, mapping, False if sentence else flow_style)
 
 
 def _plain(value: Any) -> Any:
