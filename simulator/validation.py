@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models import Profile, bundled_profiles, read_profile
+from cost_models import Profile, profile_named
 from cost_models.catalogue import PROFILED
 from simulator.engine_runs import EngineRun, read_run
 from simulator.errors import InputError, choose
@@ -134,7 +134,7 @@ def validate(profile: Profile | str | os.PathLike[str], run: EngineRun | str | o
         InputError: The run is none, or asks for what the deployment cannot serve.
     """
     choose("choice of rows", rows, get_args(Rows))
-    found = profile if isinstance(profile, Profile) else _profile(str(profile))
+    found = profile if isinstance(profile, Profile) else _profile(os.fspath(profile))
     recorded = run if isinstance(run, EngineRun) else read_run(run)
     deployment = {"model": found.model, "gpu": found.gpu, "tensor_parallel_size": found.tensor_parallel_size,
                   "dtype": found.dtype, "kv_dtype": found.kv_dtype, "cost_model": PROFILED[found.fit.form](found)}
@@ -146,9 +146,10 @@ def validate(profile: Profile | str | os.PathLike[str], run: EngineRun | str | o
 
 
 def _profile(which: str) -> Profile:
-    if which.endswith((".yaml", ".yml")):
-        return read_profile(which)
-    return bundled_profiles()[choose("profile", which, bundled_profiles())]
+    found = profile_named(which)
+    if found is None:
+        raise InputError(f"'{which}' is a form and says no model and no GPU: give the name or the file of a profile")
+    return found
 
 
 def _figures(recorded: EngineRun, result: Result, rows: Rows) -> dict[str, Figure]:

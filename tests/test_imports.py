@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "cost_models"},
-              "calibration": {"cost_models", "simulator"}}
+              "calibration": {"cost_models", "simulator", "traces"}}
 MEASURES = "band timeline slots gaps ledger waste throughput metrics frames saved summary"
 LAYERS = ["errors version guard distribution tables", "request", "batch", "memory", "step deployment recorder clients",
           "policies", "measure contract events", "scenario replica pipeline gate prefixes", "setup", MEASURES, "result",

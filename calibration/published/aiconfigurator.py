@@ -1,8 +1,8 @@
 """Affine coefficients of Llama-3.1-8B and 70B on data-centre GPUs, fitted to steps that aiconfigurator-core composes.
 
-One JSON file, in milliseconds, kernels only, without mixed steps. Where the package itself is at hand (extra `aic`), the
-coefficients are held against its kernel tables at random steps that the fit has not seen; else the errors are those on
-the fitted steps, from the file.
+One JSON file, in milliseconds, kernels only, without mixed steps. Where the package itself is at hand (extra `aic`),
+the coefficients are held against its kernel tables at random steps that the fit has not seen; else the errors are those
+on the fitted steps, from the file.
 """
 
 import json

@@ -148,8 +148,10 @@ def test_the_listing_has_every_name_and_every_name_works() -> None:
 def test_the_listing_states_errors() -> None:
     row = next(row for row in available_cost_models() if row.name == "llama-3.1-8b-h100-80-bf16")
     assert (row.form, row.dtype, row.kv_dtype, row.tensor_parallel_size) == ("regimes", "bf16", "bf16", 1)
-    assert (row.mape_decode, row.mape_prefill, row.mape_mixed) == (2.04, 6.53, None)
-    assert (row.p95_decode, row.p95_prefill, row.p95_mixed) == (4.71, 11.97, None)
+    assert row.errors is not None
+    assert row.errors.decode is not None
+    assert (row.errors.decode.mape_percent, row.errors.decode.held_out, row.errors.mixed) == (1.87, True, None)
+    assert row.range is None
     assert row.origin == (
         "fitted to steps composed by aiconfigurator-core 0.12.0 (Apache-2.0, NVIDIA; h100_sxm, vllm kernels), "
         "kernels only (2026-11-29); mixed steps transferred; host 1.5 ms a step assumed"

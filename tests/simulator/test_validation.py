@@ -11,7 +11,7 @@ import pytest
 from worlds import trace_of
 
 import simulator as sim
-from cost_models import bundled_profiles
+from cost_models import CostModelError, bundled_profiles
 from cost_models.profile import RequestOverhead
 from cost_models.writing import profile_text
 from simulator.engine_runs import read_run
@@ -91,8 +91,10 @@ def test_a_profile_of_ones_own(recorded: Path, tmp_path: Path) -> None:
 def test_what_does_not_fit_is_refused(recorded: Path) -> None:
     with pytest.raises(InputError, match=r"of its requests do not fit the simulated deployment: give the recorded"):
         validate(NAME, recorded, kv_capacity_tokens=64)
-    with pytest.raises(InputError, match=r"^unknown profile 'llama-3\.1-8b-h100': did you mean"):
+    with pytest.raises(CostModelError, match=r"^unknown cost model 'llama-3\.1-8b-h100': did you mean"):
         validate("llama-3.1-8b-h100", recorded)
+    with pytest.raises(InputError, match=r"^'roofline' is a form and says no model and no GPU: give the name"):
+        validate("roofline", recorded)
     with pytest.raises(InputError, match="unknown choice of rows 'some'"):
         validate(NAME, recorded, rows="some")    # type: ignore[arg-type]
 
