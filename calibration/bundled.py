@@ -1,6 +1,6 @@
 """The bundled profiles, made again from the measured figures where these are at hand.
 
-    python -m calibration.bundled --all --measured ../shared/measured
+    python -m calibration.fit --all --measured ../shared/measured
 
 It prints the errors of each and whether it still is the bundled one, and with --write puts it in its place. The
 figures themselves are not part of the project; each profile names where they come from.
@@ -25,7 +25,7 @@ RECIPES: dict[str, Callable[[Path], Profile]] = {
     vidur.NAME: vidur.llama_2_70b_a100, llmservingsim.RTX_4090: llmservingsim.rtx_4090,
     llmservingsim.RTX_PRO_6000: llmservingsim.rtx_pro_6000}
 """How each derived profile is made from the folder of measured figures."""
-HEADER = "Made by `python -m calibration.bundled`. Steps in milliseconds, kernels in microseconds, errors in percent."
+HEADER = "Made by `python -m calibration.fit`. Steps in milliseconds, kernels in microseconds, errors in percent."
 CLOSE = 1e-3
 """Relative difference up to which two fits are the same: the last digit depends on the linear algebra library."""
 
@@ -56,7 +56,7 @@ def differences(one: object, other: object, where: str = "") -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make profiles and print their errors; 1 if one differs from the bundled one, 2 for wrong input."""
-    parser = argparse.ArgumentParser(prog="python -m calibration.bundled", description=__doc__,
+    parser = argparse.ArgumentParser(prog="python -m calibration.fit", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(RECIPES)}")
     parser.add_argument("--all", action="store_true", help="all of them")
@@ -93,6 +93,3 @@ def _told(error: Error) -> str:
     points = f" on {error.points:,} {seen} steps" if error.points else ""
     return f"MAPE {error.mape_percent:.2f}, p95 {error.p95_percent:.2f}{bias}{points}"
 
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,8 +3,11 @@
 The formula is that of ``cost_models.regimes``. Decode, prefill and mixed steps are fitted apart, by relative least
 squares, and no coefficient is negative. The error is cross-validated: each row is predicted by a fit to the folds
 without it; the coefficients handed back are fitted to all rows. It reads no file.
+
+As a program (``python -m calibration.fit``) it makes the bundled profiles again: see ``bundled``.
 """
 
+import sys
 from dataclasses import dataclass
 from typing import get_args
 
@@ -84,3 +87,8 @@ def _with_knee(rows: StepRows, knee: float) -> Regime:
 def rounded(value: float) -> float:
     """To as many digits as a profile has."""
     return float(f"{value:.{DIGITS}g}")
+
+
+if __name__ == "__main__":
+    from calibration.bundled import main
+    sys.exit(main())

@@ -34,6 +34,18 @@ def curve_knots(sizes: Sequence[int], times: Floats, most: int, miss: float) -> 
     return kept
 
 
+def monotone(times: Floats) -> Floats:
+    """The same times, never falling along any axis: half-way between the largest so far and the smallest to come.
+
+    >>> monotone(np.array([5.0, 3.0, 4.0, 9.0])).tolist()
+    [4.0, 4.0, 4.5, 9.0]
+    """
+    for axis in range(times.ndim):
+        smallest_to_come = np.flip(np.minimum.accumulate(np.flip(times, axis), axis), axis)
+        times = (np.maximum.accumulate(times, axis) + smallest_to_come) / 2
+    return times
+
+
 def _between(sizes: Sequence[int], table: Floats, kept: Sequence[int]) -> Floats:
     known = [sizes[place] for place in kept]
     return np.stack([np.interp(sizes, known, column[list(kept)]) for column in table.T], axis=1)

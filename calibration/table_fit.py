@@ -1,8 +1,9 @@
 """A kernel table from timed kernels: few knots, a grid for decodes beside chunks, and errors on what is no knot.
 
-Curves and grids keep measured times at their knots. Attention of decodes beside a chunk cannot be timed alone; its
-grid, and the factor on the chunk's attention, are fitted to three quarters of the mixed calls by relative least
-squares of the whole step. The errors are those of ``cost_models.Table`` on the cells and calls that made no knot.
+Curves and grids keep measured times at their knots, smoothed where more work took less time. Attention of decodes
+beside a chunk cannot be timed alone; its grid, and the factor on the chunk's attention, are fitted to three quarters of
+the mixed calls by relative least squares of the whole step. The errors are those of ``cost_models.Table`` on the cells
+and calls that made no knot.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import numpy as np
 from calibration.errors import FOLDS, error, folds
 from calibration.fit import rounded
 from calibration.kernel_times import ByOne, ByTwo, KernelTimes
-from calibration.knots import curve_knots
+from calibration.knots import curve_knots, monotone
 from calibration.least_squares import relative_nonnegative
 from calibration.rows import Floats, StepRows
 from cost_models import Profile, Table
@@ -74,14 +75,15 @@ def model_of(table: KernelTable, layers: int) -> Table:
 
 def _curve(times: ByOne) -> Curve:
     sizes = sorted(times)
-    kept = [sizes[place] for place in curve_knots(sizes, np.array([times[size] for size in sizes]), CURVE_KNOTS, MISS)]
-    return Curve(tuple(kept), tuple(rounded(times[size]) for size in kept))
+    us = monotone(np.array([times[size] for size in sizes]))
+    kept = curve_knots(sizes, us, CURVE_KNOTS, MISS)
+    return Curve(tuple(sizes[place] for place in kept), tuple(map(rounded, us[kept].tolist())))
 
 
 def _grid(times: ByTwo) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[float, ...], ...]]:
     """Both axes and the times at their crossings; each axis is thinned for itself."""
     rows, columns = _whole_grid(times)
-    table = np.array([[times[row, column] for column in columns] for row in rows])
+    table = monotone(np.array([[times[row, column] for column in columns] for row in rows]))
     kept_rows = curve_knots(rows, table, AXIS_KNOTS, MISS)
     kept_columns = curve_knots(columns, table.T, AXIS_KNOTS, MISS)
     us = tuple(tuple(rounded(us) for us in table[row, kept_columns].tolist()) for row in kept_rows)
@@ -108,9 +110,10 @@ def _with_mixed(table: KernelTable, rows: StepRows, layers: int) -> KernelTable:
     chunks = predicted(model_of(replace(table, mixed=MixedFactors("measured", 0.0, 1.0)), layers), rows) - rest
     hats = (hat(sequences, rows.decodes)[:, :, None] * hat(context, rows.context / rows.decodes)[:, None, :])
     columns = np.column_stack([chunks, hats.reshape(len(rows), -1) * layers / 1e3])
-    factor, *us = map(rounded, relative_nonnegative(columns, rows.ms, rest).tolist())
-    beside = DecodeGrid(sequences, context, tuple(map(tuple, np.reshape(us, (len(sequences), -1)).tolist())))
-    return replace(table, mixed=MixedFactors("measured", 1.0, factor), beside_chunks=beside)
+    factor, *found = relative_nonnegative(columns, rows.ms, rest).tolist()
+    us = monotone(np.reshape(found, (len(sequences), -1)))
+    beside = DecodeGrid(sequences, context, tuple(tuple(map(rounded, row)) for row in us.tolist()))
+    return replace(table, mixed=MixedFactors("measured", 1.0, rounded(factor)), beside_chunks=beside)
 
 
 def hat(knots: Sequence[int], sizes: Floats) -> Floats:

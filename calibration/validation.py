@@ -89,8 +89,8 @@ class Validation:
         rows = [(name, f"{real:,.4g}", f"{said:,.4g}", f"{100 * (said / real - 1):+.1f}%")
                 for name, real, said in self.figures()]
         note = (f"{self.same_tokens} of {self.requests} requests said the same under both policies and alone "
-                "(float32, greedy). The time that the policies themselves take is on neither side; on a CPU a second is "
-                "one that the engine had the CPU.")
+                "(float32, greedy). The time that the policies themselves take is on neither side; on a CPU, seconds "
+                "are those that the engine had the CPU.")
         return Table("Run for real and simulated", ("", "measured", "simulated", "error"), tuple(rows), note)
 
     def figures(self) -> Iterator[tuple[str, float, float]]:

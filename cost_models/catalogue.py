@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from cost_models.aiconfigurator import aiconfigurator
 from cost_models.base import CostModel, CostModelError, choose
 from cost_models.constant import Constant
+from cost_models.fits import Errors, Range
 from cost_models.profile import Profile, bundled_profiles, layout, read_profile
 from cost_models.regimes import Regimes
 from cost_models.roofline import Roofline
@@ -17,7 +19,7 @@ from cost_models.specs import gpu_spec, model_spec
 from cost_models.strict import located
 from cost_models.table import Table
 
-FORMS = ("auto", "roofline", "regimes", "table", "constant")
+FORMS = ("auto", "roofline", "regimes", "table", "aiconfigurator", "constant")
 PROFILED: dict[str, Callable[[Profile], CostModel]] = {"regimes": Regimes, "table": Table}
 """The forms that a profile may have."""
 CONSTANT_MS = 10.0
@@ -36,6 +38,7 @@ def cost_model(
 
     ``auto``: the bundled profile of exactly this model, GPU, dtypes and number of GPUs, else ``roofline``.
     ``roofline``: from specifications. ``regimes``, ``table``: the bundled profile in this form, or an error.
+    ``aiconfigurator``: the kernel tables of that package, if it is installed.
     ``constant:MS``: one duration (10 ms without a number). Else the name of a bundled profile or the path of a
     profile (YAML), in the form that it names.
     Raises CostModelError, one line, for an unknown name, a wrong layout or a profile of something else.
@@ -51,9 +54,11 @@ def cost_model(
     form, _, argument = text.partition(":")
     if form == "constant":
         return _constant(argument if ":" in text else f"{CONSTANT_MS}", text)
+    if text == "aiconfigurator":
+        return aiconfigurator(model, gpu, dtype, kv_dtype, tensor_parallel_size)
     if text in PROFILED:
         return _of_form(_bundled_for(wanted, text), text)
-    profile = None if text in FORMS else _named(text, wanted, model)
+    profile = _fitting(text, wanted, model)
     if text == "auto":
         profile = next((known for known in bundled_profiles().values() if known.layout == wanted), None)
     if profile is None:
@@ -81,11 +86,20 @@ def _bundled_for(wanted: str, form: str) -> Profile:
     return layouts[wanted]
 
 
-def _named(text: str, wanted: str, model: ModelSpec) -> Profile:
+def profile_named(name: str | Path) -> Profile | None:
+    """The profile of this name or in this file; None for a form. Raises CostModelError if there is none."""
+    text = str(name)
+    if text in FORMS or text.partition(":")[0] == "constant":
+        return None
     if text.endswith((".yaml", ".yml")):
-        profile = read_profile(text)
-    else:
-        profile = bundled_profiles()[choose("cost model", text, [*FORMS, *bundled_profiles()])]
+        return read_profile(text)
+    return bundled_profiles()[choose("cost model", text, [*FORMS, *bundled_profiles()])]
+
+
+def _fitting(text: str, wanted: str, model: ModelSpec) -> Profile | None:
+    profile = profile_named(text)
+    if profile is None:
+        return None
     if profile.layout != wanted:
         raise CostModelError(f"profile '{text}' is for {profile.layout}, not {wanted}: use 'auto' instead")
     with located(f"profile '{text}'"):
@@ -94,7 +108,7 @@ def _named(text: str, wanted: str, model: ModelSpec) -> Profile:
 
 
 class CostModelRow(NamedTuple):
-    """One line of a listing; None where a column does not apply or is not stated. Errors in percent."""
+    """One line of a listing; None where a column does not apply or is not stated."""
 
     name: str
     form: str
@@ -104,15 +118,12 @@ class CostModelRow(NamedTuple):
     dtype: str | None = None
     kv_dtype: str | None = None
     tensor_parallel_size: int | None = None
-    mape_decode: float | None = None
-    mape_prefill: float | None = None
-    mape_mixed: float | None = None
-    p95_decode: float | None = None
-    p95_prefill: float | None = None
-    p95_mixed: float | None = None
-    bias_decode: float | None = None
-    bias_prefill: float | None = None
-    bias_mixed: float | None = None
+    layout: str | None = None
+    """``tp4``: tensor parallel on 4 GPUs."""
+    errors: Errors | None = None
+    """By kind of step, as the profile states them."""
+    range: Range | None = None
+    """Where the profile was measured."""
 
 
 def available_cost_models() -> list[CostModelRow]:
@@ -122,14 +133,13 @@ def available_cost_models() -> list[CostModelRow]:
         CostModelRow("roofline", "roofline", "specifications, with assumed efficiencies"),
         CostModelRow("regimes", "regimes", "the bundled profile of this model, GPU and layout"),
         CostModelRow("table", "table", "the bundled kernel table of this model, GPU and layout"),
+        CostModelRow("aiconfigurator", "table", "kernel tables of aiconfigurator-core (extra 'aic'), on the first use"),
         CostModelRow("constant", "constant", f"stated: constant:MS ms a step ({CONSTANT_MS:g} if not given)"),
         *[_row(profile) for profile in bundled_profiles().values()],
     ]
 
 
 def _row(profile: Profile) -> CostModelRow:
-    errors = {f"{figure}_{regime}": getattr(error, f"{figure}_percent")
-              for regime, error in vars(profile.fit.errors).items() if error for figure in ("mape", "p95", "bias")}
     return CostModelRow(
         name=profile.name,
         form=profile.fit.form,
@@ -139,5 +149,7 @@ def _row(profile: Profile) -> CostModelRow:
         dtype=profile.dtype,
         kv_dtype=profile.kv_dtype,
         tensor_parallel_size=profile.tensor_parallel_size,
-        **errors,
+        layout=f"tp{profile.tensor_parallel_size}",
+        errors=profile.fit.errors,
+        range=profile.fit.range,
     )

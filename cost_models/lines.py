@@ -33,7 +33,7 @@ class Line(NamedTuple):
         found: list[int] = []
         while k:
             i = bisect_right(self.at, x) - 1
-            n = min(k, -((x - self.at[i + 1]) // stride)) if i + 1 < len(self.at) else k
+            n = min(k, -((x - self.at[i + 1]) // stride)) if stride and i + 1 < len(self.at) else k
             found += evenly_spaced(self.fs[i] + (x - self.at[i]) * self.slope[i], stride * self.slope[i], n)
             x, k = x + n * stride, k - n
         return found

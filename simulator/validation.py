@@ -7,7 +7,7 @@ was tuned on is written in the profile, and `rows` leaves those requests out of 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,9 +15,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models import CostModel, Profile, bundled_profiles, read_profile
+from cost_models import Profile, profile_named
+from cost_models.catalogue import PROFILED
 from simulator.engine_runs import EngineRun, read_run
 from simulator.errors import InputError, choose
+from simulator.metrics import METRICS
 from simulator.policies import Policy
 from simulator.result import Result
 from simulator.scenario import scenario_of
@@ -26,9 +28,10 @@ from simulator.simulate import run as simulate
 from simulator.tables import Table
 
 Rows = Literal["all", "even", "odd"]
-LATENCIES = {"ttft": "TTFT", "tpot": "TPOT", "e2el": "E2EL"}
-STATISTICS = {"mean": np.nanmean, "median": np.nanmedian, "p90": lambda values: np.nanpercentile(values, 90),
-              "p99": lambda values: np.nanpercentile(values, 99)}
+LATENCIES = ("ttft", "tpot", "e2el")
+STATISTICS: dict[str, Callable[[NDArray[np.float64]], Any]] = {
+    "mean": np.nanmean, "median": np.nanmedian, "p90": lambda values: np.nanpercentile(values, 90),
+    "p99": lambda values: np.nanpercentile(values, 99)}
 OVERLOADED = 0.5
 """From this share of the TTFT spent in the queue on, TTFT follows from how the backlog grows."""
 
@@ -46,6 +49,13 @@ class Figure:
     name: str
     recorded: float
     simulated: float
+
+    @property
+    def label(self) -> str:
+        """What it is called in a table, with its unit."""
+        stem, _, latency = self.name.removesuffix("_ms").rpartition("_")
+        metric = METRICS[latency if latency in LATENCIES else self.name]
+        return f"{metric.label}, {stem} [{metric.unit}]" if metric.spread else f"{metric.label} [{metric.unit}]"
 
     @property
     def error_percent(self) -> float:
@@ -88,7 +98,7 @@ class Validation:
 
     def table(self) -> Table:
         """The figures side by side."""
-        rows = [(figure.name, f"{figure.recorded:,.4g}", f"{figure.simulated:,.4g}", f"{figure.error_percent:+.1f}%")
+        rows = [(figure.label, _shown(figure.recorded), _shown(figure.simulated), f"{figure.error_percent:+.1f}%")
                 for figure in self.figures.values()]
         which = "" if self.rows == "all" else f", latencies of the {self.rows} ones"
         return Table(f"{Path(self.run.name).name}: {len(self.run):,} requests{which}",
@@ -101,6 +111,10 @@ class Validation:
         return {"run": self.run.name, "format": self.run.dialect, "requests": len(self.run), "failed": self.run.failed,
                 "rows": self.rows, "scenario": self.result.scenario.to_dict(), "figures": figures,
                 "remarks": self.remarks()}
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:,.4g}"
 
 
 def validate(profile: Profile | str | os.PathLike[str], run: EngineRun | str | os.PathLike[str],
@@ -120,27 +134,22 @@ def validate(profile: Profile | str | os.PathLike[str], run: EngineRun | str | o
         InputError: The run is none, or asks for what the deployment cannot serve.
     """
     choose("choice of rows", rows, get_args(Rows))
-    found = profile if isinstance(profile, Profile) else _profile(str(profile))
+    found = profile if isinstance(profile, Profile) else _profile(os.fspath(profile))
     recorded = run if isinstance(run, EngineRun) else read_run(run)
-    result = simulate(scenario_of(trace=recorded.trace, policy=policy, cost_model=cost_of(found), model=found.model,
-                                  gpu=found.gpu, tensor_parallel_size=found.tensor_parallel_size, dtype=found.dtype,
-                                  kv_dtype=found.kv_dtype, **options), progress=progress)
+    deployment = {"model": found.model, "gpu": found.gpu, "tensor_parallel_size": found.tensor_parallel_size,
+                  "dtype": found.dtype, "kv_dtype": found.kv_dtype, "cost_model": PROFILED[found.fit.form](found)}
+    result = simulate(scenario_of(trace=recorded.trace, policy=policy, **deployment, **options), progress=progress)
     if rejected := int((result.setup.verdict > 0).sum()):
         raise InputError(f"{recorded.name}: {rejected:,} of its requests do not fit the simulated deployment: give the "
                          "recorded engine's --kv-capacity-tokens or --max-model-len")
     return Validation(recorded, result, rows, _figures(recorded, result, rows))
 
 
-def cost_of(profile: Profile) -> CostModel:
-    """The profile in the form that it names."""
-    from cost_models.catalogue import PROFILED
-    return PROFILED[profile.fit.form](profile)
-
-
 def _profile(which: str) -> Profile:
-    if which.endswith((".yaml", ".yml")):
-        return read_profile(which)
-    return bundled_profiles()[choose("profile", which, bundled_profiles())]
+    found = profile_named(which)
+    if found is None:
+        raise InputError(f"'{which}' is a form and says no model and no GPU: give the name or the file of a profile")
+    return found
 
 
 def _figures(recorded: EngineRun, result: Result, rows: Rows) -> dict[str, Figure]:
@@ -152,11 +161,7 @@ def _figures(recorded: EngineRun, result: Result, rows: Rows) -> dict[str, Figur
              "output_throughput": (tokens / recorded.makespan, tokens / seconds)}
     for name in LATENCIES:
         theirs, ours = getattr(recorded, name)[chosen], requests[name].to_numpy(float)[chosen]
-        pairs |= {f"{stem}_{name}_ms": (_ms(statistic, theirs), _ms(statistic, ours))
-                  for stem, statistic in STATISTICS.items()}
+        if np.isfinite(theirs).any():    # answers of one token have no TPOT
+            pairs |= {f"{stem}_{name}_ms": (1e3 * float(statistic(theirs)), 1e3 * float(statistic(ours)))
+                      for stem, statistic in STATISTICS.items()}
     return {name: Figure(name, *pair) for name, pair in pairs.items()}
-
-
-def _ms(statistic: Any, seconds: NDArray[np.float64]) -> float:
-    """In milliseconds; nan where no request has a value."""
-    return float(statistic(seconds)) * 1e3 if np.isfinite(seconds).any() else float("nan")

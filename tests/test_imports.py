@@ -12,11 +12,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "cost_models"},
-              "calibration": {"cost_models", "simulator"}}
-MEASURES = "timeline slots gaps ledger waste throughput metrics frames saved summary"
+              "calibration": {"cost_models", "simulator", "traces"}}
+MEASURES = "band timeline slots gaps ledger waste throughput metrics frames saved summary"
 LAYERS = ["errors version guard distribution tables", "request", "batch", "memory", "step deployment recorder clients",
           "policies", "measure contract events", "scenario replica pipeline gate prefixes", "setup", MEASURES, "result",
-          "simulate remarks", "plots report", "conformance studies", "cli"]
+          "simulate remarks", "plots report", "engine_runs", "conformance studies validation", "cli"]
 """Lowest first. A module imports from its own layer and below; one that is not named measures something."""
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 CALIBRATE = ROOT / "simulator" / "cli" / "calibrate.py"

@@ -21,7 +21,8 @@ TUNED = ("host h0, to the mean TPOT of the even requests of the recorded vLLM 0.
          "utilisation of that run are not recorded")
 ENGINE = {"max_num_seqs": 128, "max_num_batched_tokens": 2048}
 """Of the recorded run."""
-RTX_4090, RTX_PRO_6000 = "llama-3.1-8b-rtx-4090-bf16", "llama-3.1-8b-rtx-pro-6000-bf16"
+RTX_4090: str = "llama-3.1-8b-rtx-4090-bf16"
+RTX_PRO_6000: str = "llama-3.1-8b-rtx-pro-6000-bf16"
 MODEL, LAYERS = "llama-3.1-8b", 32
 ONCE = ("embedding", "final_layernorm")
 """Dense kernels that run once a step and not once a layer."""

@@ -28,11 +28,13 @@ def profile(model: str, gpu: str, source: str, fit: Fit, host: Host = ASSUMED_HO
 
 
 def transferred(decode: Regime, prefill: Regime) -> Regime:
-    """A mixed step where none was timed: the decode's base once, both increments, the factors on the attentions."""
-    fixed = decode.base_ms + decode.weights_ms
-    by_row = decode.per_seq_ms + (0.0 if decode.weights_ms else decode.per_token_ms)
-    return Regime(base_ms=_short(max(0.0, fixed - prefill.weights_ms)), weights_ms=prefill.weights_ms,
-                  per_token_ms=prefill.per_token_ms, per_seq_ms=_short(by_row),
+    """A mixed step where none was timed: the decode's base once, both increments, the factors on the attentions.
+
+    The weights are read for the chunk, so that the rows of the decodes pay their arithmetic in any case.
+    """
+    return Regime(base_ms=_short(max(0.0, decode.base_ms + decode.weights_ms - prefill.weights_ms)),
+                  weights_ms=prefill.weights_ms, per_token_ms=prefill.per_token_ms,
+                  per_seq_ms=_short(decode.per_seq_ms + decode.per_token_ms),
                   per_context_token_ms=_short(decode.per_context_token_ms * BESIDE_CHUNKS),
                   per_token_sq_ms=_short(prefill.per_token_sq_ms * BESIDE_DECODES), origin="transferred")
 
@@ -50,4 +52,4 @@ def bounded(fit: Fit, **bounds: tuple[int, int]) -> Fit:
 
 
 def _short(value: float) -> float:
-    return float(f"{value:.5g}")
+    return float(f"{value:.7g}")

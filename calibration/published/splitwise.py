@@ -45,11 +45,12 @@ def steps(directory: Path, gpu: str, ranks: int) -> StepRows:
         for row in csv.DictReader(file):
             if (row["model"], row["hardware"], int(row["tensor_parallel"]), int(row["token_size"])) == (
                     MODEL, GPUS[gpu], ranks, ANSWER):
-                times[int(row["prompt_size"]), int(row["batch_size"])].append((float(row["prompt_time"]), float(row["token_time"])))
+                phases = float(row["prompt_time"]), float(row["token_time"])
+                times[int(row["prompt_size"]), int(row["batch_size"])].append(phases)
     shapes: list[StepShape] = []
     ms: list[float] = []
     for (prompt, batch), measured in sorted(times.items()):
-        phases = StepShape(0, 0, ((prompt, 0),) * batch), StepShape(batch, batch * (prompt + ANSWER // 2))
-        shapes.extend(phases)
+        shapes.append(StepShape(0, 0, ((prompt, 0),) * batch))
+        shapes.append(StepShape(batch, batch * (prompt + ANSWER // 2)))
         ms.extend(median(phase) for phase in zip(*measured, strict=True))
     return StepRows(shapes, np.array(ms))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,8 @@ from traces import Trace
 Seconds = NDArray[np.float64]
 SLACK_S = 1e-6
 """How much earlier than it can be a time may stand in a file that rounds."""
+LONGEST_S, MOST_TOKENS = 4e9, 1 << 40
+"""What is further from 0 is no time, on whatever clock, and no length."""
 
 
 class Served(NamedTuple):
@@ -122,15 +123,15 @@ def _check(where: str, request: Served) -> None:
 
 
 def number(where: str, field: str, value: Any) -> float:
-    """A finite number from a file. Raises InputError with the place where it stands."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise InputError(f"{where}: '{field}' must be a number, not {_shown(value)}")
+    """A time in seconds from a file. Raises InputError with the place where it stands."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LONGEST_S:
+        raise InputError(f"{where}: '{field}' must be a number of seconds, not {_shown(value)}")
     return float(value)
 
 
 def tokens(where: str, field: str, value: Any) -> int:
     """A whole number of at least 0 from a file. Raises InputError with the place where it stands."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_TOKENS:
         raise InputError(f"{where}: '{field}' must be a whole number of tokens, not {_shown(value)}")
     return value
 

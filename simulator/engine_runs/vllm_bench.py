@@ -25,9 +25,8 @@ def recognises(record: Record) -> bool:
 
 def rows(where: str, record: Record) -> Iterator[tuple[str, Served | None]]:
     """Each request and where it stands; None if it was not answered."""
-    arrays = columns(where, record, ARRAYS)
-    errors = record.get("errors") or [""] * len(arrays[0])
-    for at, (error, entry) in enumerate(zip(errors, zip(*arrays, strict=True), strict=False)):
+    known = {"errors": [""] * len(columns(where, record, ARRAYS)[0]), **record}
+    for at, (error, *entry) in enumerate(zip(*columns(where, known, ("errors", *ARRAYS)), strict=True)):
         place = f"{where}, request {at}"
         yield place, None if error or not entry[2] else _served(place, *entry)
 

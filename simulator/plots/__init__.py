@@ -7,6 +7,7 @@ drawn, not when this package is imported, and pyplot never: no figure needs clos
 
 from simulator.plots.bars import KINDS, timeline_frame
 from simulator.plots.batch import batch_figure, plot_batch
+from simulator.plots.costs import costs_figure
 from simulator.plots.curves import batch_frame
 from simulator.plots.style import save_figure
 from simulator.plots.timeline import plot_timeline, timeline_figure
@@ -15,6 +16,7 @@ __all__ = [
     "KINDS",
     "batch_figure",
     "batch_frame",
+    "costs_figure",
     "plot_batch",
     "plot_timeline",
     "save_figure",

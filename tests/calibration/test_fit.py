@@ -68,13 +68,9 @@ def test_with_noise_they_come_back_to_a_percent() -> None:
 
 
 def test_a_row_is_predicted_by_a_fit_that_has_not_seen_it() -> None:
-    """With one row spoilt, the fits that have not seen it are exact: its own error is the spoiling."""
+    """Where a whole fold is spoilt, the fit that has not seen it is exact: the spoiling is its error."""
     rows = made().of("mixed")
-    spoilt = rows.ms.copy()
-    spoilt[17] *= 1.1
-    kept_back = folds(len(rows), 0) == folds(len(rows), 0)[17]
-    without = fit_regime(rows[~kept_back], "mixed").regime
-    assert float(predict(without, rows)[17]) == pytest.approx(spoilt[17] / 1.1, rel=1e-3)
+    spoilt = rows.ms * np.where(folds(len(rows), 0) == 1, 1.1, 1.0)
     found = fit_regime(replace(rows, ms=spoilt), "mixed").error
     assert found.residuals[-1] == pytest.approx(1.1, rel=0.002)
 
@@ -120,4 +116,5 @@ def test_folds_are_seeded_and_even() -> None:
 def test_errors_by_hand() -> None:
     found = error(np.array([11.0, 18.0, 30.0]), np.array([10.0, 20.0, 30.0]))
     assert (found.mape_percent, found.p95_percent, found.bias_percent, found.points) == (6.67, 10.0, 0.0, 3)
-    assert (found.residuals[0], found.residuals[-1]) == (0.9091, 1.1111)
+    # A hundredth and 99 hundredths of the way along 0.9091, 1, 1.1111.
+    assert (found.residuals[0], found.residuals[-1]) == (0.9109, 1.1089)

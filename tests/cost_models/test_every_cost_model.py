@@ -9,6 +9,8 @@ import pytest
 from cost_models import (
     GPUS,
     MODELS,
+    Biased,
+    CapturedGraphs,
     Constant,
     CostModel,
     CostModelError,
@@ -16,8 +18,11 @@ from cost_models import (
     Roofline,
     StepShape,
     bundled_profiles,
+    noise_for,
 )
+from cost_models.catalogue import PROFILED
 from cost_models.fits import Range, Regime
+from cost_models.graphs import VLLM_SIZES
 from cost_models.profile import Host, read_profile
 from cost_models.table import Table
 
@@ -62,6 +67,9 @@ CASES: dict[str, CostModel] = {
     "roofline": Roofline(EIGHT_B, GPUS["h100-80"]),
     "roofline-fp8": Roofline(EIGHT_B, GPUS["l40s"], dtype="fp8", kv_dtype="fp8"),
     "roofline-tp": Roofline(SEVENTY_B, GPUS["h100-80"], tensor_parallel_size=4, host_per_seq_ms=0.01),
+    "roofline-copies": Roofline(EIGHT_B, GPUS["h200"], tensor_parallel_size=16),
+    "captured": CapturedGraphs(Roofline(EIGHT_B, GPUS["h100-80"]), VLLM_SIZES),
+    "captured-table": CapturedGraphs(Table(TABLE), (1, 2, 4, 8, 64, 128)),
     "roofline-tied": Roofline(OPT, GPUS["a100-40"]),
     "round": regimes(),
     "ranged": regimes(range=Range(decodes=(1, 256), chunk_tokens=(1, 8192))),
@@ -69,7 +77,8 @@ CASES: dict[str, CostModel] = {
     "context-only": regimes(decode=Regime(0, per_context_token_ms=0.37e-6), host=Host("assumed", 0)),
     "all-zero": regimes(decode=Regime(0), prefill=Regime(0), mixed=Regime(0), host=Host("assumed", 0)),
     "table": Table(TABLE),
-    **{name: Regimes(profile) for name, profile in bundled_profiles().items()},
+    "biased": Biased(Table(TABLE), 1.037),
+    **{name: PROFILED[profile.fit.form](profile) for name, profile in bundled_profiles().items()},
 }
 
 every_model = pytest.mark.parametrize("model", CASES.values(), ids=CASES.keys())
@@ -94,6 +103,23 @@ def test_decode_times_are_that_many_calls(model: CostModel, k: int) -> None:
         calls = [model.time(StepShape(shape.decodes, shape.context + i * shape.decodes)) for i in range(k)]
         assert times == calls
         assert all(type(time) is int for time in times)
+
+
+@every_model
+@pytest.mark.parametrize("growth", [0, 1, 5, 200])
+def test_context_may_grow_by_other_than_a_token_a_sequence(model: CostModel, growth: int) -> None:
+    for shape in (StepShape(1, 1), StepShape(7, 90), StepShape(128, 128 * 700)):
+        calls = [model.time(shape._replace(context=shape.context + i * growth)) for i in range(130)]
+        assert model.decode_times(shape, 130, growth) == calls
+
+
+@every_model
+def test_noise_round_it_keeps_its_mean_and_its_stretches(model: CostModel) -> None:
+    noise, calm = noise_for(model, 0.3, seed=1), model.decode_times(StepShape(3, 300), 2000)
+    drawn = noise.draw(calm, 0, StepShape(3, 300))
+    assert drawn[500:600] == noise.draw(calm[500:600], 500, StepShape(3, 300))
+    if min(calm) > 1000:
+        assert sum(drawn) == pytest.approx(sum(calm), rel=0.03)
 
 
 @every_model
@@ -167,6 +193,7 @@ def test_it_names_itself_in_one_line(model: CostModel) -> None:
 
 @every_model
 def test_range_is_stated_or_unknown(model: CostModel) -> None:
-    stated = isinstance(model, Table) or (isinstance(model, Regimes) and model.profile.fit.range is not None)
+    inside = model.cost if isinstance(model, CapturedGraphs | Biased) else model
+    stated = isinstance(inside, Table) or (isinstance(inside, Regimes) and inside.profile.fit.range is not None)
     answers = {model.in_range(shape) for shape in DECODES + PREFILLS + MIXED}
     assert answers <= ({True, False} if stated else {None})

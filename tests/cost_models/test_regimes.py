@@ -1,10 +1,12 @@
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cost_models import MODELS, Profile, Regimes, StepShape, bundled_profiles
+from cost_models.catalogue import PROFILED
 from cost_models.fits import Range, Regime
 from cost_models.profile import Host, read_profile
 
@@ -129,13 +131,29 @@ def test_h100_step_of_the_bundled_profile_by_hand() -> None:
 def test_bundled_profiles_are_these() -> None:
     layouts = {(profile.model, profile.gpu, profile.tensor_parallel_size) for profile in bundled_profiles().values()}
     assert layouts == {
-        (model, gpu, size)
-        for model, size in (("llama-3.1-8b", 1), ("llama-3.1-70b", 4))
-        for gpu in ("a100-80", "h100-80", "h200", "b200")
+        *((model, gpu, size) for model, size in (("llama-3.1-8b", 1), ("llama-3.1-70b", 4))
+          for gpu in ("a100-80", "h100-80", "h200", "b200")),
+        *(("llama-2-70b", gpu, size) for gpu in ("a100-80", "h100-80") for size in (4, 8)),
+        ("llama-2-70b", "a100-80", 2), ("opt-13b", "a100-80", 1),
+        ("llama-3.1-8b", "rtx-4090", 1), ("llama-3.1-8b", "rtx-pro-6000", 1),
     }
 
 
 @pytest.mark.parametrize("profile", bundled_profiles().values(), ids=bundled_profiles().keys())
+def test_a_bundled_profile_names_its_source_and_licence(profile: Profile) -> None:
+    assert profile.origin.kind == "derived"
+    assert re.search(r"\((MIT|Apache-2\.0)\b", profile.origin.source)
+    assert (profile.origin.tuned is not None) == (profile.gpu == "rtx-pro-6000")
+    model = PROFILED[profile.fit.form](profile)
+    assert f"mixed steps {profile.fit.mixed_origin}" in model.origin
+    unseen = [error for error in vars(profile.fit.errors).values() if error and error.held_out]
+    assert all(error.bias_percent is not None and error.points for error in unseen)
+
+
+AFFINE = {name: profile for name, profile in bundled_profiles().items() if "aiconfigurator" in profile.origin.source}
+
+
+@pytest.mark.parametrize("profile", AFFINE.values(), ids=AFFINE.keys())
 def test_a_bundled_profile_says_what_is_not_measured(profile: Profile) -> None:
     assert "aiconfigurator-core 0.12.0 (Apache-2.0, NVIDIA" in profile.origin.source
     assert profile.origin.kind == "derived"

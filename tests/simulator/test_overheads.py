@@ -169,3 +169,53 @@ def test_wrong_fields(field: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         sim.Scenario(**field)
     assert str(caught.value) == message
+
+
+def ranged(tmp_path: Any, bounds: str) -> str:
+    """A profile file that says where it was measured."""
+    from importlib.resources import files
+    text = files("cost_models").joinpath("profiles/llama-3.1-8b-h100-80-bf16.yaml").read_text()
+    path = tmp_path / "own.yaml"
+    path.write_text(text.replace("  errors:", f"  range: {bounds}\n  errors:"))
+    return str(path)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_steps_far_from_the_data_are_answered_counted_and_told(tmp_path: Any, exact: bool) -> None:
+    """Four sequences decode for 20 steps each after one prefill; the profile was measured up to three."""
+    from simulator.remarks import remarks
+    trace, options = trace_of([(0, 10, 21)] * 4), {"load": "saturated", "exact": exact}
+    result = sim.simulate(trace, "vllm", cost_model=ranged(tmp_path, "{decodes: [1, 3]}"), **options)
+    assert result.summary()["out_of_range_steps"] == 20
+    assert "20 steps outside the measured range of the cost model" in remarks(result)
+    inside = sim.simulate(trace, "vllm", cost_model=ranged(tmp_path, "{decodes: [1, 4]}"), **options)
+    assert inside.summary()["out_of_range_steps"] == 0
+    assert inside.summary()["duration"] == result.summary()["duration"]
+
+
+def test_captured_graphs_may_leave_the_measured_range(tmp_path: Any) -> None:
+    trace = trace_of([(0, 10, 21)] * 3)
+    options = {"cost_model": ranged(tmp_path, "{decodes: [1, 3]}"), "load": "saturated"}
+    outside = [sim.simulate(trace, "vllm", cuda_graph_sizes=sizes, **options).summary()["out_of_range_steps"]
+               for sizes in ("none", "4")]
+    assert outside == [0, 20]
+
+
+def test_an_idle_server_answers_after_its_prefill_and_the_stated_overheads() -> None:
+    summary = sim.simulate(trace_of([(5 * MS, 100, 3)]), "vllm", cost_model="constant:7", request_overhead=8,
+                           scheduler_overhead={"all": (0.5, 0.25)}).summary()
+    assert summary["mean_ttft_ms"] == 7 + 0.75 + 8
+    assert summary["mean_queue_time_ms"] == 0
+    assert summary["mean_tpot_ms"] == 7.75
+
+
+def test_a_padded_batch_pays_for_the_longest_and_a_ragged_one_for_each() -> None:
+    """Contexts of 100 and 3,900: padded they read 7,800 tokens, ragged 4,000, about half."""
+    cost = cost_model("regimes", model="llama-3.1-8b", gpu="h100-80")
+    rows = [(0, 100, 9), (0, 3900, 9)]
+    kernels = [play(rows, StaticBatching(max_batch_size=2, padded=padded), cost=cost, max_model_len=8192).record
+               for padded in (True, False)]
+    lasts = [int(record.ends[-1] - record.ends[-2]) for record in kernels]
+    assert lasts[0] == cost.time(StepShape(2, 2 * 3907))
+    assert lasts[1] == cost.time(StepShape(2, 4000 + 2 * 7))
+    assert kernels[0].ends[0] > 1.5 * kernels[1].ends[0]

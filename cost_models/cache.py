@@ -1,0 +1,44 @@
+"""Keep what was expensive to ask: one JSON file an answer, in the user's cache. It knows no answer.
+
+A file is whole or absent; one that cannot be read is asked for again, and a cache that cannot be written is no error.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, TypeVar
+
+from cost_models.base import CostModelError
+
+T = TypeVar("T")
+
+
+def cached(name: str, read: Callable[[object], T], ask: Callable[[], dict[str, Any]]) -> T:
+    """What ``read`` makes of the stored answer, or of a new one, which is then stored under the name."""
+    path = directory() / name
+    try:
+        return read(json.loads(path.read_bytes()))
+    except (OSError, ValueError, CostModelError):
+        pass
+    answer = ask()
+    found = read(answer)
+    _store(path, json.dumps(answer))
+    return found
+
+
+def directory() -> Path:
+    """Where XDG_CACHE_HOME says, else ``~/.cache``."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "batchsim"
+
+
+def _store(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as part:
+            part.write(text)
+        os.replace(part.name, path)
+    except OSError:
+        pass
