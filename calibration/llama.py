@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,11 +35,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class Pointwise:
-    """What a layer does between its matrix products and attention."""
+    """What a layer does between its matrix products and attention, and whether each is one kernel."""
 
     norm: Callable[[Tensor, Tensor], Tensor]
     rotate: Callable[[Tensor, Tensor, Tensor], Tensor]
     gate: Callable[[Tensor], Tensor]
+    fused: bool
 
 
 def norm(x: Tensor, weight: Tensor) -> Tensor:
@@ -60,13 +60,23 @@ def gate(x: Tensor) -> Tensor:
     return F.silu(open_) * up
 
 
+PLAIN = Pointwise(norm, rotate, gate, fused=False)
+
+
 @cache
 def pointwise(device: str) -> Pointwise:
-    """These functions; on CUDA compiled, since engines fuse them as well."""
-    def made(function: Callable[..., Tensor]) -> Any:
-        return torch.compile(function, dynamic=True) if device == "cuda" else function
-
-    return Pointwise(made(norm), made(rotate), made(gate))
+    """These functions; on CUDA compiled, since engines fuse them as well, or plain where nothing compiles."""
+    if device != "cuda":
+        return PLAIN
+    made = [torch.compile(function, dynamic=True) for function in (norm, rotate, gate)]
+    fused = Pointwise(made[0], made[1], made[2], fused=True)
+    try:
+        with torch.inference_mode():
+            x = torch.ones(4, 3, 8, dtype=torch.bfloat16, device=device)
+            fused.gate(fused.rotate(fused.norm(x, x[0, 0]), x[..., :4], x[..., :4]))
+    except Exception:    # whatever is missing, such as a C compiler: the plain functions do the same, slower
+        return PLAIN
+    return fused
 
 
 class Llama:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 import numpy as np
+import torch
 
 from calibration.grid import PASSES, Grid, Point
 from calibration.machine import Machine
@@ -20,6 +21,7 @@ LEAST_SHARE = 0.9
 """Of the time that a point's bytes take at the copy bandwidth: what is faster has read a cache."""
 
 
+@torch.inference_mode()
 def measure(bench: Workbench, machine: Machine, grid: Grid, kept: SampleFile, seed: int, progress: Progress) -> None:
     """Time what is not kept yet, pass by pass."""
     timer, done, points = machine.timer(), 0, grid.ceilings + grid.points()

@@ -52,7 +52,7 @@ class Pages:
         self.values.flatten(0, 1).index_copy_(0, slots, values)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
     """The rows of one step, as kernels want them: lists on the host, tensors on the device.
 

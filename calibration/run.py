@@ -16,7 +16,7 @@ from calibration.attention.check import Heads
 from calibration.fit import FitError
 from calibration.fitting import Fitted, fit_rows
 from calibration.grid import CPU, CPU_QUICK, GPU, GPU_QUICK, PASSES, Grid
-from calibration.llama import Llama
+from calibration.llama import Llama, pointwise
 from calibration.machine import Machine, machine, software
 from calibration.measuring import Progress, drift, measure, raw_rows
 from calibration.samples import SampleFile
@@ -74,7 +74,7 @@ class Job:
     @property
     def name(self) -> str:
         """Of the profile."""
-        return f"{self.spec.name}-{self.machine.gpu_id()}-{self.machine.dtype}"
+        return f"{self.spec.name}-{self.machine.gpu_id()}-{self.machine.dtype}-measured"
 
 
 def job(model: str | None, device: str, *, quick: bool = False, seed: int = 0) -> Job:
@@ -158,13 +158,20 @@ def _clocks(before: Device, after: Device) -> str | None:
 
 def _profile(job: Job, fitted: Fitted, chosen: Chosen, device: Device, rows: tuple[RawRow, ...]) -> Profile:
     spec, found = job.spec, job.machine
-    how = ("a CUDA graph of several calls on buffers that take turns, L2 flushed before each replay, medians"
-           if found.is_gpu else "one thread, call by call, medians of the time that it had the CPU")
-    method = (f"{how}; {job.grid.repeats} samples in each of {PASSES} shuffled passes; attention: {chosen.path.name}, "
-              f"error {chosen.error:.1g} against float64; errors are of whole engine steps; host time is that of "
-              "batchsim's own engine")
     sizes = {field.name: getattr(spec, field.name) for field in fields(Shape)}
     return Profile(SCHEMA_VERSION, job.name, spec.name, found.gpu_id(), 1, found.dtype, found.dtype, Shape(**sizes),
                    Origin("measured", f"measured here by batchsim calibrate on {device.name}",
-                          date.today().isoformat(), method, job.seed),
+                          date.today().isoformat(), _method(job, chosen), job.seed),
                    fitted.fit, fitted.host, page_size=chosen.page_size, device=device, software=software(), raw=rows)
+
+
+def _method(job: Job, chosen: Chosen) -> str:
+    """How everything was timed, in one line."""
+    how = "one thread, call by call, medians of the time that it had the CPU"
+    if job.machine.is_gpu:
+        fused = "fused" if pointwise(job.machine.torch_device.type).fused else "not fused"
+        how = ("a CUDA graph of several calls on buffers that take turns, L2 flushed before each replay, medians; what "
+               f"lies between matrix products is {fused}")
+    return (f"{how}; {job.grid.repeats} samples in each of {PASSES} shuffled passes; attention: {chosen.path.name}, "
+            f"error {chosen.error:.1g} against float64; errors are of whole engine steps; host time is that of "
+            "batchsim's own engine")

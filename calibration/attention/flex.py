@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -35,8 +36,7 @@ class FlexPaged(AttentionPath):
     mixes: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self._batch: Batch | None = None
-        self._mask: Any = None
+        self._masks: WeakKeyDictionary[Batch, Any] = WeakKeyDictionary()
 
     def obstacle(self, device: torch.device) -> str | None:
         return None if _torch_parts(device.type) else "this torch has no flex_attention with PagedAttention"
@@ -44,10 +44,10 @@ class FlexPaged(AttentionPath):
     def attend(self, query: Tensor, pages: Pages, batch: Batch, out: Tensor) -> None:
         parts = _torch_parts(query.device.type)
         assert parts is not None
-        if self._batch is not batch:
-            self._batch, self._mask = batch, _mask_of(batch, len(pages.keys), query.device.type)
+        if batch not in self._masks:
+            self._masks[batch] = _mask_of(batch, len(pages.keys), query.device.type)
         keys, values = (kept.flatten(0, 1).transpose(0, 1)[None] for kept in (pages.keys, pages.values))
-        seen = parts[2](query[:, :, None], keys, values, block_mask=self._mask, enable_gqa=True)
+        seen = parts[2](query[:, :, None], keys, values, block_mask=self._masks[batch], enable_gqa=True)
         out.copy_(seen[:, :, 0])
 
 
