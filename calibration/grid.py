@@ -64,16 +64,6 @@ class Grid:
         """What is timed before anything else."""
         return [Point("copy", (self.copy_bytes,)), Point("matmul", (self.matmul,))]
 
-    @property
-    def most_tokens(self) -> int:
-        """The most tokens that an attention call reads."""
-        return max(tokens_of(point) for point in self.points() if point.kernel in ("decode", "prefill", "mixed"))
-
-    @property
-    def most_step_tokens(self) -> int:
-        """The most tokens that a whole step reads."""
-        return max(tokens_of(Point("step", dims)) for dims in self.steps)
-
     def within(self, tokens: int, step_tokens: int) -> Self:
         """The grid without what reads more tokens than there is memory for; its axes stay whole."""
         context = tuple(each for each in self.context if self.sequences[-1] * (each + 1) <= tokens)
@@ -93,12 +83,20 @@ class Grid:
             yield from (Point(kernel, dims) for dims in cells)
 
 
+def rows_of(point: Point) -> list[tuple[int, int]]:
+    """New tokens and tokens in all of every row of an attention call or a step, decodes first."""
+    chunk, prior, sequences, context = (0, 0, *point.dims) if point.kernel == "decode" else (*point.dims, 0, 0)[:4]
+    return [(1, context + 1)] * sequences + [(chunk, prior + chunk)] * bool(chunk)
+
+
 def tokens_of(point: Point) -> int:
-    """Tokens of KV that an attention call or a step reads, its own new ones included."""
-    if point.kernel == "decode":
-        return point.dims[0] * (point.dims[1] + 1)
-    chunk, prior, sequences, context = (*point.dims, 0, 0)[:4]
-    return chunk + prior + sequences * (context + 1)
+    """Tokens of KV that they read, their own new ones included."""
+    return sum(length for _, length in rows_of(point))
+
+
+def pages_of(point: Point, page_size: int) -> int:
+    """Pages that hold those tokens; no two rows share one."""
+    return sum(-(-length // page_size) for _, length in rows_of(point))
 
 
 EDGES = (32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from calibration.attention import Chosen
 from calibration.engine import Engine
-from calibration.grid import Grid, Point, tokens_of
+from calibration.grid import Grid, Point, pages_of, rows_of, tokens_of
 from calibration.llama import Llama, angles, norm, pointwise, random_matrix
 from calibration.machine import LEAST_FLUSH, Machine
 from calibration.paged import Batch, Pages, Row
@@ -21,6 +21,7 @@ from calibration.timing import Work
 
 MOST_TURNS, TURNS_ON_CPU = 16, 4
 """Buffers that take turns."""
+ATTENTION = ("decode", "prefill", "mixed")
 
 
 class Workbench:
@@ -42,18 +43,18 @@ class Workbench:
         self._matrices = {name: [self._random(size) for _ in range(self._turns(size[0] * size[1] * self._size))]
                           for name, size in sizes.items()}
         page = chosen.page_size
-        count = -(-max(grid.most_tokens, max(grid.tokens)) // page) + 2 * grid.sequences[-1] + 2
+        attention = [pages_of(point, page) for point in grid.points() if point.kernel in ATTENTION]
+        count = max(-(-grid.tokens[-1] // page), *attention)
         self._pages = Pages(*(self._random((count, page, self._shard.kv_heads, self._shard.head_dim))
                               for _ in range(2)))
         self._dealt = rng.permutation(count).tolist()
-        step_pages = -(-grid.most_step_tokens // page) + 2 * grid.sequences[-1] + 2
-        self._engine = Engine(model, step_pages, page)
+        self._engine = Engine(model, max(pages_of(Point("step", dims), page) for dims in grid.steps), page)
 
     def work(self, point: Point) -> Work:
         """The calls for a point."""
         if point.kernel in self._matrices:
             return self._product(point.kernel, *point.dims)
-        if point.kernel in ("decode", "prefill", "mixed"):
+        if point.kernel in ATTENTION:
             return self._attention(point)
         made = {"copy": self._copy, "matmul": self._matmul, "rest": self._rest, "head_rest": self._head_rest,
                 "step": self._step}
@@ -122,7 +123,7 @@ class Workbench:
         """One layer's attention over pages that take turns."""
         turns = min(self._turns(tokens_of(point) * self._shard.kv_values() * self._size), 64)
         dealer = cycle(self._dealt)
-        batches = [Batch.of(rows_of(point, self._chosen.page_size, dealer), self._chosen.page_size,
+        batches = [Batch.of(paged(point, self._chosen.page_size, dealer), self._chosen.page_size,
                             self._model.device) for _ in range(turns)]
         query = self._random((batches[0].tokens, self._shard.heads, self._shard.head_dim))
         out = torch.empty_like(query)
@@ -136,7 +137,7 @@ class Workbench:
     def _step(self, *dims: int) -> Work:
         """A whole step of the engine, with all that the host does."""
         point = Point("step", dims)
-        rows = rows_of(point, self._chosen.page_size, iter(range(1 << 30)))
+        rows = paged(point, self._chosen.page_size, iter(range(1 << 30)))
         fed = self._rng.integers(self._shard.vocab, size=sum(row.new for row in rows)).tolist()
         read = self._shard.parameters - self._shard.vocab * self._shard.hidden
         kept = tokens_of(point) * self._shard.kv_values() * self._shard.layers
@@ -144,9 +145,6 @@ class Workbench:
                     2 * read * sum(row.new for row in rows))
 
 
-def rows_of(point: Point, page_size: int, dealer: Iterator[int]) -> list[Row]:
-    """The rows of an attention call or a step, decodes first; every row gets pages from the dealer."""
-    chunk, prior, sequences, context = point.dims if len(point.dims) == 4 else (
-        (0, 0, *point.dims) if point.kernel == "decode" else (*point.dims, 0, 0))
-    sizes = [(1, context + 1)] * sequences + [(chunk, prior + chunk)] * bool(chunk)
-    return [Row(new, length, list(islice(dealer, -(-length // page_size)))) for new, length in sizes]
+def paged(point: Point, page_size: int, dealer: Iterator[int]) -> list[Row]:
+    """The rows of an attention call or a step, with pages from the dealer."""
+    return [Row(new, length, list(islice(dealer, -(-length // page_size)))) for new, length in rows_of(point)]

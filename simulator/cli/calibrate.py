@@ -57,6 +57,8 @@ def calibrate(common: Common,
     directory, names = ResultDirectory(path.parent, force=force), _names(path)
     directory.check(names.values())
     kept = path.with_name(f"{names['samples']}.part")
+    if resume and not kept.exists():
+        raise InputError(f"there is nothing to resume, no {kept}: leave --resume out")
     if kept.exists() and not (resume or force):
         raise InputError(f"{kept} holds what an interrupted calibration has timed: give --resume to go on with it, or "
                          "--force to start anew")

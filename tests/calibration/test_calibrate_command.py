@@ -98,7 +98,7 @@ def test_the_run_and_its_simulation_take_the_same_steps_and_say_the_same(
     (["--device", "tpu"], "unknown device 'tpu': did you mean 'cpu'? (known: cuda, cpu)"),
     (["--device", "cpu", "--model", "llama-3.1-8b"], "llama-3.1-8b is too large to be timed on a CPU"),
     (["--device", "cpu", "-o", "mine.json"], "--output must name a .yaml file, not 'mine.json'"),
-    (["--device", "cpu", "--resume"], "nothing to resume"),
+    (["--device", "cpu", "--resume"], "there is nothing to resume, no "),
 ])
 def test_wrong_input_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], said: str,
                                  monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra 'calibration'")
 
 from calibration import run
-from calibration.grid import CPU, CPU_QUICK, GPU, GPU_QUICK, PASSES, Grid, Point, tokens_of
+from calibration.grid import CPU, CPU_QUICK, GPU, GPU_QUICK, PASSES, Grid, Point, pages_of, rows_of, tokens_of
 from calibration.machine import Machine
 from calibration.measuring import drift, raw_rows
 from calibration.run import Job
@@ -63,7 +63,11 @@ def test_what_memory_does_not_hold_is_left_out_and_axes_stay_whole() -> None:
     assert set(small.steps) < set(GPU.steps)
 
 
-def test_tokens_that_a_point_reads() -> None:
+def test_rows_tokens_and_pages_of_a_point() -> None:
+    assert rows_of(Point("step", (16, 100, 2, 50))) == [(1, 51), (1, 51), (16, 116)]
+    assert rows_of(Point("decode", (2, 50))) == [(1, 51), (1, 51)]
+    assert rows_of(Point("prefill", (16, 0))) == [(16, 16)]
+    assert pages_of(Point("mixed", (16, 100, 2, 50)), 16) == 4 + 4 + 8
     assert tokens_of(Point("decode", (4, 100))) == 404
     assert tokens_of(Point("prefill", (16, 100))) == 116
     assert tokens_of(Point("mixed", (16, 100, 4, 100))) == 520
