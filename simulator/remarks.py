@@ -21,7 +21,6 @@ def remarks(result: Result) -> list[str]:
         (summary["out_of_range_steps"], "steps outside the measured range of the cost model"),
     ]
     lines = [f"{count:,} {what}" for count, what in told if count]
-    lines += _band(result)
     if summary["failed"]:
         lines.insert(0, f"failed: {REFUSED}: {summary['failed']:,}")
     if summary["rejected"]:
@@ -30,12 +29,12 @@ def remarks(result: Result) -> list[str]:
     return lines
 
 
-def _band(result: Result) -> list[str]:
-    """What an error of the step times would do, or that none is stated."""
+def band_remark(result: Result) -> str | None:
+    """What an error of the step times would do, or that none is stated; None where nobody asked."""
     if result.band is None:
         asked = result.scenario.error_band is not None
-        return [f"no error band: {result.setup.cost.name} states no error; --error-band 5 takes 5%"] if asked else []
+        return f"no error band: {result.setup.cost.name} states no error; --error-band 5 takes 5%" if asked else None
     found = result.band.record()
     spans = [f"{label} {found[f'{name}_low']:,.4g} to {found[f'{name}_high']:,.4g}" for name, label in BANDED.items()
              if found[f"{name}_low"] is not None]
-    return [f"error band: with every step {found['error_band_percent']:.3g}% shorter or longer, {', '.join(spans)}"]
+    return f"with every step {found['error_band_percent']:.3g}% shorter or longer: {', '.join(spans)}"

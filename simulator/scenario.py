@@ -107,7 +107,7 @@ class Scenario:
         if self.noise not in (None, "profile"):
             _check_not_negative("noise, if not profile,", self.noise)
         if self.error_band not in (None, "stated"):
-            _check_above_zero("error_band, if not stated,", self.error_band)
+            _check_above_zero("error_band", self.error_band)
             if not self.error_band < MOST_BIAS:    # type: ignore[operator]
                 raise InputError(f"error_band must be below {MOST_BIAS} percent, not {self.error_band}")
         if not isinstance(self.exact, bool):

@@ -17,7 +17,7 @@ import numpy as np
 from calibration.errors import error
 from calibration.published.making import profile, without_mixed
 from cost_models import CostModelError, Profile, Regimes, StepShape, Table, cost_model
-from cost_models.fits import Error, Errors, Regime
+from cost_models.fits import Error, Errors, Range, Regime
 from cost_models.profile import Host
 
 SOURCE = ("fitted to steps composed by aiconfigurator-core 0.12.0 (Apache-2.0, NVIDIA; {system}, vllm kernels), "
@@ -27,6 +27,8 @@ MODELS = {"llama-3.1-8b": ("meta-llama/Meta-Llama-3.1-8B", 1), "llama-3.1-70b": 
 """Name in the file and GPUs of one replica."""
 UNSEEN = 400
 """Random steps of each kind on which the coefficients are tried."""
+RANGE = Range(decodes=(1, 512), context=(16, 512 * 8192), chunk_tokens=(1, 8192), prior_tokens=(0, 8192))
+"""Where those lie."""
 
 
 def llama_3_1(model: str, gpu: str, directory: Path) -> Profile:
@@ -40,7 +42,7 @@ def llama_3_1(model: str, gpu: str, directory: Path) -> Profile:
         Regime(base_ms=prefill["base"], per_token_ms=prefill["per_token"], per_token_sq_ms=prefill["per_token_sq"]),
         (_stated(decode), _stated(prefill)))
     found = profile(model, gpu, SOURCE.format(system=GPUS[gpu]), fit, tensor_parallel_size=MODELS[model][1])
-    return replace(found, fit=replace(fit, errors=_unseen(found) or fit.errors))
+    return replace(found, fit=replace(fit, errors=_unseen(found) or fit.errors, range=RANGE))
 
 
 PROFILES: dict[str, Callable[[Path], Profile]] = {
@@ -68,13 +70,13 @@ def _unseen(found: Profile) -> Errors | None:
 
 
 def random_steps(seed: int = 0) -> tuple[list[StepShape], list[StepShape]]:
-    """Decode steps of up to 256 sequences with up to 8,192 tokens each; chunks of up to 8,192 after as many or none.
+    """Decode steps of up to 512 sequences with up to 8,192 tokens each; chunks of up to 8,192 after as many or none.
 
     Sizes are uniform in their logarithms.
     """
     rng = np.random.default_rng(seed)
     sequences, context, new, prior = (np.exp2(rng.uniform(low, high, UNSEEN)).astype(int).tolist()
-                                      for low, high in ((0, 8), (7, 13), (4, 13), (7, 13)))
+                                      for low, high in ((0, 9), (4, 13), (0, 13), (4, 13)))
     first = (rng.random(UNSEEN) < 0.5).tolist()
     decode = [StepShape(s, s * each) for s, each in zip(sequences, context, strict=True)]
     prefill = [StepShape(0, 0, ((n, 0 if alone else p),)) for n, p, alone in zip(new, prior, first, strict=True)]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from cost_models import Profile
-from cost_models.fits import Error, Errors, Fit, Regime, RegimeTable
+from cost_models.fits import Error, Errors, Fit, Range, Regime, RegimeTable
 from cost_models.profile import SCHEMA_VERSION, Host, Origin, Shape
 from cost_models.specs import MODELS
 
@@ -47,7 +47,6 @@ def without_mixed(decode: Regime, prefill: Regime, errors: tuple[Error | None, E
 
 def bounded(fit: Fit, **bounds: tuple[int, int]) -> Fit:
     """The fit with its range."""
-    from cost_models.fits import Range
     return replace(fit, range=Range(**bounds))
 
 

@@ -18,7 +18,8 @@ MISSED = {
     "llama-2-70b-h100-80-tp4-bf16": {"decode", "prefill"}, "llama-2-70b-h100-80-tp8-bf16": {"prefill"},
     "llama-3.1-8b-a100-80-bf16": {"decode", "prefill"}, "llama-3.1-8b-h100-80-bf16": {"prefill"},
     "llama-3.1-8b-h200-bf16": {"prefill"}, "llama-3.1-8b-b200-bf16": {"prefill"},
-    "llama-3.1-70b-h100-80-tp4-bf16": {"prefill"}, "llama-3.1-70b-h200-tp4-bf16": {"prefill"},
+    "llama-3.1-70b-a100-80-tp4-bf16": {"decode", "prefill"}, "llama-3.1-70b-h100-80-tp4-bf16": {"prefill"},
+    "llama-3.1-70b-h200-tp4-bf16": {"decode", "prefill"},
 }
 """Regimes that miss the goals: the source scatters more than the form can follow."""
 

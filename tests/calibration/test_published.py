@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from calibration.published import llmservingsim, splitwise, vidur
-from calibration.published.aiconfigurator import random_steps
-from cost_models import StepShape
+from calibration.published.aiconfigurator import RANGE, random_steps
+from cost_models import Regimes, StepShape, bundled_profiles
+
+PROFILE = bundled_profiles()["llama-3.1-8b-h100-80-bf16"]
 
 
 def test_llmservingsim(tmp_path: Path) -> None:
@@ -73,7 +76,8 @@ def test_vidur(tmp_path: Path) -> None:
 def test_random_steps_are_the_same_each_time_and_lie_where_they_should() -> None:
     decode, prefill = random_steps()
     assert random_steps() == (decode, prefill)
-    assert max(shape.decodes for shape in decode) <= 256
+    assert all(Regimes(replace(PROFILE, fit=replace(PROFILE.fit, range=RANGE))).in_range(shape)
+               for shape in decode + prefill)
     assert {len(shape.chunks) for shape in prefill} == {1}
     alone = np.mean([shape.chunks[0][1] == 0 for shape in prefill])
     assert 0.4 < alone < 0.6

@@ -128,3 +128,15 @@ def test_compare_prints_tables_and_says_where_the_files_are(batchsim: Call) -> N
     assert "static" in out
     assert "vllm" in out
     assert err == "written to batchsim-out/: a JSON for each run, comparison.json, timeline.svg and batch.svg\n"
+
+
+def test_the_band_of_an_error_is_in_words_and_in_json(batchsim: Call) -> None:
+    asked = ("run", "--num-prompts", "20", "--error-band")
+    status, out, _ = batchsim(*asked, "5")
+    assert status == 0
+    assert "with every step 5% shorter or longer: output tokens/s " in out
+    assert "mean TTFT, low" in out
+    found = json.loads(batchsim(*asked, "stated", "--json")[1])
+    assert found["mean_tpot_ms_low"] < found["mean_tpot_ms"] < found["mean_tpot_ms_high"]
+    _, out, _ = batchsim(*asked, "stated", "--cost-model", "roofline")
+    assert "no error band: roofline states no error; --error-band 5 takes 5%" in out

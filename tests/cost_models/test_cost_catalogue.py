@@ -150,8 +150,9 @@ def test_the_listing_states_errors() -> None:
     assert (row.form, row.dtype, row.kv_dtype, row.tensor_parallel_size) == ("regimes", "bf16", "bf16", 1)
     assert row.errors is not None
     assert row.errors.decode is not None
-    assert (row.errors.decode.mape_percent, row.errors.decode.held_out, row.errors.mixed) == (1.87, True, None)
-    assert row.range is None
+    assert (row.errors.decode.mape_percent, row.errors.decode.held_out, row.errors.mixed) == (2.42, True, None)
+    assert row.range is not None
+    assert row.range.chunk_tokens == (1, 8192)
     assert row.origin == (
         "fitted to steps composed by aiconfigurator-core 0.12.0 (Apache-2.0, NVIDIA; h100_sxm, vllm kernels), "
         "kernels only (2026-11-29); mixed steps transferred; host 1.5 ms a step assumed"

@@ -50,7 +50,7 @@ def test_the_scatter_has_the_error_that_is_stated() -> None:
 def test_a_bundled_profile_scatters_about_as_it_states() -> None:
     """The outermost hundredths are cut, and the bias is no scatter."""
     drawn = factors(noise_for(H100, "profile", seed=3))
-    assert abs(drawn - 1).mean() * 100 == pytest.approx(1.87, rel=0.15)
+    assert abs(drawn - 1).mean() * 100 == pytest.approx(2.42, rel=0.15)
 
 
 def test_quantiles_that_a_profile_states_are_drawn_from() -> None:
