@@ -65,6 +65,10 @@ class CostModel(ABC):
         """Quantiles of measured over predicted time by regime, evenly spaced; None where no error is stated."""
         return None
 
+    def stated_bias(self) -> float | None:
+        """By which share of a step its times may be off on average, either way; None where no error is stated."""
+        return None
+
     @property
     def request_overhead(self) -> int:
         """What a request spends outside the steps (API, tokenising), in ns; 0 where none is stated."""

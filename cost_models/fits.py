@@ -63,6 +63,16 @@ class Errors:
     prefill: Error | None = None
     mixed: Error | None = None
 
+    @property
+    def bias(self) -> float | None:
+        """The largest bias of a regime, as a share; None where no error is stated.
+
+        Where only the size of the errors is known, that is taken: no bias exceeds it.
+        """
+        stated = [error for error in vars(self).values() if error]
+        sizes = [abs(error.mape_percent if error.bias_percent is None else error.bias_percent) for error in stated]
+        return max(sizes) / 100 if sizes else None
+
 
 @dataclass(frozen=True)
 class Range:

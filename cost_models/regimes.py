@@ -82,6 +82,10 @@ class Regimes(LinearDecode):
         """Those that the profile states, or that follow from its errors."""
         return residuals(self.profile.fit.errors)
 
+    def stated_bias(self) -> float | None:
+        """The largest of the profile's regimes."""
+        return self.profile.fit.errors.bias
+
     @property
     def request_overhead(self) -> int:
         """What the profile states, in ns."""

@@ -8,12 +8,14 @@ import typer
 from typer.core import TyperGroup
 
 from simulator.cli.bench import bench
+from simulator.cli.calibrate import calibrate
 from simulator.cli.compare import compare
 from simulator.cli.conformance import conformance
 from simulator.cli.cost import show
 from simulator.cli.listing import list_
 from simulator.cli.run import run
 from simulator.cli.trace import describe
+from simulator.cli.validate import validate
 from simulator.errors import choose
 from simulator.version import __version__
 
@@ -34,6 +36,8 @@ app.command("run")(run)
 app.command("list")(list_)
 app.command("conformance")(conformance)
 app.command("bench")(bench)
+app.command("calibrate")(calibrate)
+app.command("validate")(validate)
 traces_app = typer.Typer(cls=Commands, help="Look into traces.")
 traces_app.command("describe")(describe)
 app.add_typer(traces_app, name="trace")
