@@ -120,7 +120,8 @@ def _table(rows: list[Row], columns: tuple[str, ...]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         numbers = any(isinstance(row[column], int | float) for row in rows)
-        table.add_column(column.replace("_", " "), justify="right" if numbers else "left", overflow="fold")
+        table.add_column(column.replace("_", " "), justify="right" if numbers else "left", overflow="fold",
+                         no_wrap=column == "name")
     for row in rows:
         table.add_row(*(Text(_shown(row[column], column)) for column in columns))
     return table
