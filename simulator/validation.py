@@ -58,9 +58,9 @@ class Figure:
         return f"{metric.label}, {stem} [{metric.unit}]" if metric.spread else f"{metric.label} [{metric.unit}]"
 
     @property
-    def error_percent(self) -> float:
-        """Simulated over recorded, less 1."""
-        return 100 * (self.simulated / self.recorded - 1)
+    def error_percent(self) -> float | None:
+        """Simulated over recorded, less 1; None where 0 was recorded."""
+        return 100 * (self.simulated / self.recorded - 1) if self.recorded else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,8 @@ class Validation:
 
     def table(self) -> Table:
         """The figures side by side."""
-        rows = [(figure.label, _shown(figure.recorded), _shown(figure.simulated), f"{figure.error_percent:+.1f}%")
+        rows = [(figure.label, _shown(figure.recorded), _shown(figure.simulated),
+                 "-" if figure.error_percent is None else f"{figure.error_percent:+.1f}%")
                 for figure in self.figures.values()]
         which = "" if self.rows == "all" else f", latencies of the {self.rows} ones"
         return Table(f"{Path(self.run.name).name}: {len(self.run):,} requests{which}",
@@ -161,7 +162,7 @@ def _figures(recorded: EngineRun, result: Result, rows: Rows) -> dict[str, Figur
              "output_throughput": (tokens / recorded.makespan, tokens / seconds)}
     for name in LATENCIES:
         theirs, ours = getattr(recorded, name)[chosen], requests[name].to_numpy(float)[chosen]
-        if np.isfinite(theirs).any():    # answers of one token have no TPOT
+        if np.isfinite(theirs).any() and np.isfinite(ours).any():    # one token, or a whole answer, has no TPOT
             pairs |= {f"{stem}_{name}_ms": (1e3 * float(statistic(theirs)), 1e3 * float(statistic(ours)))
                       for stem, statistic in STATISTICS.items()}
     return {name: Figure(name, *pair) for name, pair in pairs.items()}

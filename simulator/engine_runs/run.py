@@ -110,6 +110,8 @@ def engine_run(name: str, dialect: str, rows: Iterable[tuple[str, Served | None]
     start = served[0].arrival
     shifted = tuple(request._replace(arrival=request.arrival - start, first=request.first - start,
                                      last=request.last - start) for request in served)
+    if not max(request.last for request in shifted) > 0:
+        raise InputError(f"{name}: its last token came with the first request, so it measures nothing")
     return EngineRun(name, dialect, shifted, failed, measured_from)
 
 

@@ -91,6 +91,8 @@ def without(record: dict[str, Any], name: str) -> dict[str, Any]:
     (BENCH | {"errors": ["a", "b", "c"]}, ": holds no answered request, so there is nothing to compare with"),
     ([without(LINES[0], "queued_ts")], ", line 1: lacks 'queued_ts', without which nobody knows when it arrived"),
     (BENCH | {"ttfts": [1e300, 0.5, 0.0]}, ", request 0: 'ttfts' must be a number of seconds, not 1e+300"),
+    (BENCH | {"start_times": [1.0] * 3, "ttfts": [0.0] * 3, "itls": [[], [], []]},
+     ": its last token came with the first request, so it measures nothing"),
     (BENCH | {"errors": 1}, ": lacks the array 'errors'"),
     (BENCH | {"errors": [""]}, ": its arrays differ in length: errors 1, "),
     ([LINES[0], without(LINES[1], "input_toks")], ", line 2: lacks 'input_toks'"),

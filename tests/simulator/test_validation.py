@@ -101,6 +101,21 @@ def test_what_does_not_fit_is_refused(recorded: Path) -> None:
 
 def test_an_error_by_hand() -> None:
     assert Figure("x", 50.0, 51.0).error_percent == pytest.approx(2)
+    assert Figure("x", 0.0, 51.0).error_percent is None
+
+
+def test_whole_answers_have_no_tpot(recorded: Path) -> None:
+    found = validate(NAME, recorded, policy="static")
+    assert "mean_tpot_ms" not in found.figures
+    assert found.figures["mean_ttft_ms"].simulated == pytest.approx(found.figures["mean_e2el_ms"].simulated)
+
+
+def test_a_first_token_that_took_no_time_is_shown_without_an_error(tmp_path: Path) -> None:
+    run = {"start_times": [0.0, 1.0], "input_lens": [10, 10], "output_lens": [3, 3], "ttfts": [0.0, 0.0],
+           "itls": [[0.1, 0.1], [0.1, 0.1]]}
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    table = validate(NAME, tmp_path / "run.json").table()
+    assert [row[-1] for row in table.rows if row[0].startswith("TTFT")] == ["-"] * 4
 
 
 ENGINE = {"max_num_seqs": 128, "max_num_batched_tokens": 2048}
