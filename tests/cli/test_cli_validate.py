@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import Call
-
+Call = Callable[..., tuple[int, str, str]]
 NAME = "llama-3.1-8b-h100-80-bf16"
 
 
