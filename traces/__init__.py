@@ -6,11 +6,13 @@ Read `trace` first, then `readers`, `standins`, `declared`. This package knows n
 from traces.arrivals import gamma_arrivals
 from traces.declared import Declared, declare
 from traces.errors import TraceError
-from traces.readers import load
+from traces.readers import READERS, load
+from traces.report import ReadReport, Reject
 from traces.standins import StandIn, available
-from traces.trace import ReadReport, Reject, Trace
+from traces.trace import Trace
 
 __all__ = [
+    "READERS",
     "Declared",
     "ReadReport",
     "Reject",
