@@ -12,6 +12,7 @@ from simulator.cli.conformance import conformance
 from simulator.cli.listing import list_
 from simulator.cli.run import run
 from simulator.cli.trace import describe
+from simulator.cli.trace_files import convert, slice_
 from simulator.errors import choose
 from simulator.version import __version__
 
@@ -31,8 +32,10 @@ app.command("compare")(compare)
 app.command("run")(run)
 app.command("list")(list_)
 app.command("conformance")(conformance)
-traces_app = typer.Typer(cls=Commands, help="Look into traces.")
+traces_app = typer.Typer(cls=Commands, help="Look into traces, cut them, and write them in other formats.")
 traces_app.command("describe")(describe)
+traces_app.command("convert")(convert)
+traces_app.command("slice")(slice_)
 app.add_typer(traces_app, name="trace")
 
 
