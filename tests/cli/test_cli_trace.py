@@ -79,4 +79,5 @@ def test_describe_draws_the_same_bytes_twice(batchsim: Callable, day: Path) -> N
 
 def test_a_run_reads_a_part_of_a_file(batchsim: Callable, day: Path) -> None:
     status, out, _ = batchsim("run", "--trace", "day.csv", "--window", "10:00-13:00", "--json", "--quiet")
-    assert (status, json.loads(out)["completed"]) == (0, 3)
+    result = json.loads(out)
+    assert (status, result["completed"], result["total_output_tokens"]) == (0, 3, 12 + 13 + 14)

@@ -32,6 +32,8 @@ def csv_split(header: Sequence[str], names: Sequence[str]) -> Split:
 
     def split(raw: Sequence[bytes]) -> Sequence[Sequence[object]]:
         lines = texts(raw)
+        if (fields := _unquoted(lines, width)) is not None:
+            return [fields[pick::width] for pick in picks]
         rows = csv_rows(lines)
         if len(rows) != len(lines):
             raise BadRow("row", lines[0], "is not a CSV row on one line")
@@ -41,6 +43,17 @@ def csv_split(header: Sequence[str], names: Sequence[str]) -> Split:
         return [columns[pick] for pick in picks]
 
     return split
+
+
+def _unquoted(lines: Sequence[str], width: int) -> list[str] | None:
+    """The fields of all lines in one list, several times as fast; None where quotes or odd rows need the full rules."""
+    text = ",".join(lines)
+    if "\r" in text:
+        lines = [line.removesuffix("\r") for line in lines]
+        text = ",".join(lines)
+    if '"' in text or "\r" in text or {line.count(",") for line in lines} != {width - 1}:
+        return None
+    return text.split(",")
 
 
 def csv_rows(lines: Sequence[str]) -> list[list[str]]:
