@@ -24,14 +24,12 @@ from traces.readers.text import BLANKS, csv_rows, csv_split, json_object, json_s
 class Content(Protocol):
     """A file's rows, once it is known which columns are wanted.
 
+    label: the file as errors call it.
     keys: the columns of a table, or the keys of the first documents.
     """
 
+    label: str
     keys: list[str]
-
-    @property
-    def label(self) -> str:
-        """The file as errors call it."""
 
     def rows(self, names: Sequence[str], optional: Sequence[str], expand: Expand | None) -> tuple[Any, Split]:
         """The rows, and how they are split into the columns `names`, of which `optional` may be absent."""
@@ -41,12 +39,9 @@ class Content(Protocol):
 class CsvLines:
     """A header and rows of CSV."""
 
-    lines: Lines
+    label: str
     keys: list[str]
-
-    @property
-    def label(self) -> str:
-        return self.lines.label
+    lines: Lines
 
     def rows(self, names: Sequence[str], optional: Sequence[str], expand: Expand | None) -> tuple[Any, Split]:
         return self.lines, csv_split(self.keys, names)
@@ -56,12 +51,9 @@ class CsvLines:
 class JsonLines:
     """An object a line."""
 
-    lines: Lines
+    label: str
     keys: list[str]
-
-    @property
-    def label(self) -> str:
-        return self.lines.label
+    lines: Lines
 
     def rows(self, names: Sequence[str], optional: Sequence[str], expand: Expand | None) -> tuple[Any, Split]:
         if expand is None:
@@ -128,8 +120,8 @@ def _in_text(label: str, stream: BufferedReader) -> Content:
     if start.startswith(b"[") or (start.startswith(b"{") and start.endswith((b"{", b"[", b","))):
         return _in_document(lines)
     if start.startswith(b"{"):
-        return JsonLines(lines, _json_keys(lines))
-    return CsvLines(lines, _header(lines))
+        return JsonLines(label, _json_keys(lines), lines)
+    return CsvLines(label, _header(lines), lines)
 
 
 def _skip_blank(lines: Lines) -> None:
