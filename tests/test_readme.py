@@ -27,6 +27,7 @@ from simulator.metrics import METRICS, json_keys
 from simulator.plots import save_figure, timeline_figure
 from simulator.studies.compare import Comparison
 from simulator.validation import validate
+from traces import READERS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -114,6 +115,12 @@ def test_the_errors_are_those_that_the_profiles_state() -> None:
 
 def test_the_validation_is_todays(shared: Path) -> None:
     assert part("validation", README.read_text(encoding="utf-8")) == validation(shared)
+
+
+def test_the_formats_are_those_that_are_read() -> None:
+    rows = [f"| `{reader.name}` | {reader.about} |" for reader in READERS.values()]
+    table = "\n".join(["| format | what it is |", "|---|---|", *rows])
+    assert part("formats", README.read_text(encoding="utf-8")) == table
 
 
 @pytest.mark.slow
