@@ -4,6 +4,8 @@ It checks single values; it knows no formula.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
+from math import inf
 
 from cost_models.base import CostModelError, choose
 from cost_models.kernels import KernelTable
@@ -85,6 +87,12 @@ class Range:
     """New prompt tokens of a step."""
     prior_tokens: tuple[int, int] | None = None
     """Tokens already there, summed over the chunks."""
+
+    @cached_property
+    def closed(self) -> tuple[float, ...]:
+        """All eight numbers, in this order; no bound is 0 to infinity."""
+        bounds = (self.decodes, self.context, self.chunk_tokens, self.prior_tokens)
+        return tuple(end for bound in bounds for end in bound or (0, inf))
 
 
 @dataclass(frozen=True)

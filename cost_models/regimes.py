@@ -72,7 +72,9 @@ class Regimes(LinearDecode):
             tokens += new
             squares += new * (new + 2 * prior)
         host = (decodes + len(chunks)) * self._host_seq_fs
-        return base + max(weights, tokens * token) + decodes * seq + context * each + squares * square + host
+        arithmetic = tokens * token
+        return (base + (arithmetic if arithmetic > weights else weights) + decodes * seq + context * each
+                + squares * square + host)
 
     def in_range(self, shape: StepShape) -> bool | None:
         """Whether each stated bound of the profile holds; None where the profile states none."""

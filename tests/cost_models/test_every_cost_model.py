@@ -197,3 +197,12 @@ def test_range_is_stated_or_unknown(model: CostModel) -> None:
     stated = isinstance(inside, Table) or (isinstance(inside, Regimes) and inside.profile.fit.range is not None)
     answers = {model.in_range(shape) for shape in DECODES + PREFILLS + MIXED}
     assert answers <= ({True, False} if stated else {None})
+
+
+@every_model
+@pytest.mark.parametrize("rows", [1, 7, 64, 300])
+@pytest.mark.parametrize("chunks", [(), ((64, 0),), ((500, 3000),)])
+def test_a_range_has_no_gaps(model: CostModel, rows: int, chunks: tuple[tuple[int, int], ...]) -> None:
+    answers = [model.in_range(StepShape(rows, rows * each, chunks)) for each in (1, 2, 8, 99, 1000, 9000, 10 ** 6)]
+    inside = [at for at, answer in enumerate(answers) if answer]
+    assert inside == list(range(inside[0], inside[-1] + 1)) if inside else True not in answers
