@@ -1,6 +1,6 @@
 """The README is true: its glossary, its answer, its Python and its policy are what the code gives today.
 
-``python tests/test_readme.py`` writes the glossary, the answer and the picture anew, ``python tests/test_readme.py
+``python tests/test_readme.py`` writes the glossary, the answers and the picture anew, ``python tests/test_readme.py
 speed`` what `batchsim bench` prints on this machine; that takes some minutes.
 """
 
@@ -22,7 +22,10 @@ from simulator.bench.running import cases
 from simulator.cli.tables import print_comparison, print_table
 from simulator.metrics import METRICS, json_keys
 from simulator.plots import save_figure, timeline_figure
+from simulator.studies.attribution import Attribution
 from simulator.studies.compare import Comparison
+from simulator.studies.why import story
+from simulator.studies.why_tables import ladder_table
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -48,6 +51,16 @@ def printed(show: Callable[[Console], None]) -> str:
 def answer(found: Comparison) -> str:
     """What `batchsim compare` prints."""
     return printed(lambda console: print_comparison(console, found))
+
+
+def reasons(found: Attribution) -> str:
+    """What `batchsim why` says first."""
+    def show(console: Console) -> None:
+        for sentence in story(found):
+            console.print(sentence)
+        print_table(console, ladder_table(found))
+
+    return printed(show)
 
 
 def speed(found: Bench) -> str:
@@ -82,6 +95,11 @@ def test_the_answer_and_the_picture_are_those_of_the_default_run(tmp_path: Path)
     save_figure(timeline_figure(found.equal_slots, what=found.equal), tmp_path / "timeline.svg")
     text = (tmp_path / "timeline.svg").read_text(encoding="utf-8")
     assert len(text) == pytest.approx(len(PICTURE.read_text(encoding="utf-8")), rel=0.05)
+
+
+@pytest.mark.slow
+def test_the_reasons_are_those_of_the_default_run() -> None:
+    assert part("why", README.read_text(encoding="utf-8")) == reasons(sim.attribute())
 
 
 def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,6 +150,7 @@ def rewrite() -> None:
     found = sim.compare()
     replace("glossary", glossary())
     replace("answer", answer(found))
+    replace("why", reasons(sim.attribute()))
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     save_figure(timeline_figure(found.equal_slots, what=found.equal), PICTURE)
 

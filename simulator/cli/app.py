@@ -14,6 +14,7 @@ from simulator.cli.cost import show
 from simulator.cli.listing import list_
 from simulator.cli.run import run
 from simulator.cli.trace import describe
+from simulator.cli.why import why
 from simulator.errors import choose
 from simulator.version import __version__
 
@@ -30,6 +31,7 @@ class Commands(TyperGroup):
 app = typer.Typer(name="batchsim", cls=Commands, no_args_is_help=False, pretty_exceptions_enable=False,
                   context_settings={"help_option_names": ["-h", "--help"]})
 app.command("compare")(compare)
+app.command("why")(why)
 app.command("run")(run)
 app.command("list")(list_)
 app.command("conformance")(conformance)
