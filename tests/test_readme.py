@@ -1,6 +1,6 @@
 """The README is true: its glossary, its answer, its Python and its policy are what the code gives today.
 
-``python tests/test_readme.py`` writes the glossary, the answer and the picture anew, ``python tests/test_readme.py
+``python tests/test_readme.py`` writes the glossary, the answers and the picture anew, ``python tests/test_readme.py
 speed`` what `batchsim bench` prints on this machine; that takes some minutes.
 """
 
@@ -25,7 +25,10 @@ from simulator.bench.running import cases
 from simulator.cli.tables import print_comparison, print_table
 from simulator.metrics import METRICS, json_keys
 from simulator.plots import save_figure, timeline_figure
+from simulator.studies.attribution import Attribution
 from simulator.studies.compare import Comparison
+from simulator.studies.why import story
+from simulator.studies.why_tables import ladder_table
 from simulator.validation import validate
 from traces import READERS
 
@@ -74,6 +77,16 @@ def printed(show: Callable[[Console], None]) -> str:
 def answer(found: Comparison) -> str:
     """What `batchsim compare` prints."""
     return printed(lambda console: print_comparison(console, found))
+
+
+def reasons(found: Attribution) -> str:
+    """What `batchsim why` says first."""
+    def show(console: Console) -> None:
+        for sentence in story(found):
+            console.print(sentence)
+        print_table(console, ladder_table(found))
+
+    return printed(show)
 
 
 def speed(found: Bench) -> str:
@@ -132,6 +145,11 @@ def test_the_answer_and_the_picture_are_those_of_the_default_run(tmp_path: Path)
     assert len(text) == pytest.approx(len(PICTURE.read_text(encoding="utf-8")), rel=0.05)
 
 
+@pytest.mark.slow
+def test_the_reasons_are_those_of_the_default_run() -> None:
+    assert part("why", README.read_text(encoding="utf-8")) == reasons(sim.attribute())
+
+
 def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     code = next(block for block in blocks("python") if "sim.compare" in block)
     exec(compile(code, "README.md", "exec"), {})
@@ -178,7 +196,7 @@ def replace(name: str, new: str) -> None:
 def rewrite() -> None:
     """Put today's glossary, answer and picture in place."""
     found = sim.compare()
-    parts = {"glossary": glossary(), "errors": errors(), "answer": answer(found)}
+    parts = {"glossary": glossary(), "errors": errors(), "answer": answer(found), "why": reasons(sim.attribute())}
     if SHARED.is_dir():
         parts["validation"] = validation(SHARED)
     for name, new in parts.items():

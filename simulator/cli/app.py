@@ -17,6 +17,7 @@ from simulator.cli.run import run
 from simulator.cli.trace import describe
 from simulator.cli.trace_files import convert, slice_
 from simulator.cli.validate import validate
+from simulator.cli.why import why
 from simulator.errors import choose
 from simulator.version import __version__
 
@@ -33,6 +34,7 @@ class Commands(TyperGroup):
 app = typer.Typer(name="batchsim", cls=Commands, no_args_is_help=False, pretty_exceptions_enable=False,
                   context_settings={"help_option_names": ["-h", "--help"]})
 app.command("compare")(compare)
+app.command("why")(why)
 app.command("run")(run)
 app.command("list")(list_)
 app.command("conformance")(conformance)

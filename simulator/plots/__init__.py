@@ -9,6 +9,7 @@ from simulator.plots.bars import KINDS, timeline_frame
 from simulator.plots.batch import batch_figure, plot_batch
 from simulator.plots.costs import costs_figure
 from simulator.plots.curves import batch_frame
+from simulator.plots.ladder import ladder_figure, plot_ladder
 from simulator.plots.style import save_figure
 from simulator.plots.timeline import plot_timeline, timeline_figure
 from simulator.plots.traffic import traffic_figure
@@ -18,7 +19,9 @@ __all__ = [
     "batch_figure",
     "batch_frame",
     "costs_figure",
+    "ladder_figure",
     "plot_batch",
+    "plot_ladder",
     "plot_timeline",
     "save_figure",
     "timeline_figure",

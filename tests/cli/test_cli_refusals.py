@@ -18,7 +18,7 @@ Call = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]
 
 WORDS = [
-    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, conformance, bench, calibrate, "
+    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, why, run, list, conformance, bench, calibrate, "
            "validate, trace, cost)"),
     ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe, convert, slice)"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),

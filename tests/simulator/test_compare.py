@@ -14,7 +14,7 @@ import traces
 from cost_models import Constant
 from simulator.errors import InputError
 from simulator.policies import StaticBatching, Vllm
-from simulator.studies import compare as study
+from simulator.studies import runner
 from traces import ReadReport, Trace
 
 
@@ -75,6 +75,10 @@ def test_the_records_are_flat_and_name_policy_and_load() -> None:
     assert not [value for run in document["runs"] for value in run.values() if isinstance(value, dict | list)]
 
 
+RUNS = 8 + 4
+"""Of a comparison of two: those that it shows, and the policies between the two."""
+
+
 def test_each_scenario_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
@@ -82,9 +86,9 @@ def test_each_scenario_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(json.dumps(scenario.to_dict(), default=str))
         return sim.run(scenario, **options)
 
-    monkeypatch.setattr(study, "run", counting)
+    monkeypatch.setattr(runner, "run", counting)
     sim.compare(trace_of([3, 1, 2]), **OPTIONS)
-    assert len(asked) == len(set(asked)) == 8
+    assert len(asked) == len(set(asked)) == RUNS
 
 
 @pytest.mark.parametrize("few", [None, 3])
@@ -104,7 +108,7 @@ def test_all_runs_share_one_trace(few: int | None, monkeypatch: pytest.MonkeyPat
 def test_progress_ends_at_all_requests_of_all_runs() -> None:
     told: list[tuple[str, int, int]] = []
     sim.compare(trace_of([3, 1, 2]), progress=lambda *words: told.append(words), **OPTIONS)
-    assert told[-1][1] == told[-1][2] == 3 * 8
+    assert told[-1][1] == told[-1][2] == 3 * RUNS
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
 
 
