@@ -62,12 +62,14 @@ def walk(result: Result) -> tuple[dict[str, int], dict[str, int], dict[str, int]
     slots, kv = dict.fromkeys(SLOT_PARTS, 0), dict.fromkeys(KV_PARTS, 0)
     tokens = dict.fromkeys(("useful", "padding", "recompute"), 0)
     now, held = int(result.record.sent[:, 1].min()), {"free": capacity}
+    rests = dict(result.record.rests.tolist())
     for step in steps_of(result):
         busy, crowd = gap(result, now, step["start"])
         slots["stalled"] += busy * (step["start"] - now)
         slots["idle"] += (count - busy) * (crowd - now)
         slots["forming"] += (count - busy) * (step["start"] - crowd)
-        for part, amount in (held if busy else {"free": capacity}).items():
+        kept = (memory.capacity - rests.get(step["number"], memory.capacity)) * memory.block_size
+        for part, amount in (held if busy else {"cached": kept, "free": capacity - kept}).items():
             kv[part] += amount * (step["start"] - now)
         took = step["end"] - step["start"]
         prefills = step["chunks"] - step["redoing"]
@@ -93,8 +95,9 @@ def held_by(step: dict[str, int], block: int, capacity: int) -> dict[str, int]:
     promised = holding if step["promised"] < 0 else step["promised"]
     used = step["used"] * block
     torn = OBSTACLES[step["blocked"]] == "fragmentation" and step["waiting"] > 0
+    cached = 0 if step["empty"] < 0 else capacity - used - step["empty"] * block
     return {"holding": holding, "reserved": promised - holding, "internal": used - promised,
-            "external" if torn else "free": capacity - used}
+            "cached": cached, "external" if torn else "free": capacity - used - cached}
 
 
 def gap(result: Result, start: int, end: int) -> tuple[int, int]:
@@ -108,8 +111,8 @@ def gap(result: Result, start: int, end: int) -> tuple[int, int]:
 
 def steps_of(result: Result) -> list[dict[str, Any]]:
     columns = result.record.steps
-    return [dict(zip(columns, row, strict=True))
-            for row in zip(*(column.tolist() for column in columns.values()), strict=True)]
+    return [dict(zip(columns, row, strict=True)) | {"number": number}
+            for number, row in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True))]
 
 
 @given(drawn_rows(), st.sampled_from(["static", "crowded"]))
