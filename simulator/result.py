@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -30,6 +30,7 @@ from simulator.setup import Setup
 from simulator.slots import Gaps, Slots, count_slots, gaps_between, is_unlimited
 from simulator.summary import LATENCIES, details, summarise
 from simulator.timeline import Timeline, timeline
+from simulator.trace_events import document, trace_events
 from simulator.waste import Waste, waste
 
 if TYPE_CHECKING:
@@ -191,6 +192,15 @@ class Result:
         for file, text in files.items():
             write_whole(file, text)
         return list(files)
+
+    def trace_events(self) -> Iterator[dict[str, Any]]:
+        """The run as events of the Trace Event Format, one by one: replica, slots, requests, KV cache."""
+        return trace_events(self)
+
+    def save_trace_events(self, path: str | os.PathLike[str]) -> Path:
+        """Write those events as a file that Perfetto opens; it is there whole or not at all. Returns the path."""
+        write_whole(Path(path), document(self))
+        return Path(path)
 
     def __repr__(self) -> str:
         line = self.timeline

@@ -13,7 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "cost_models"},
               "calibration": {"cost_models", "simulator"}}
-MEASURES = "timeline slots gaps levels ledger binned waste throughput metrics frames saved summary"
+MEASURES = ("timeline slots gaps levels ledger binned waste occupancy trace_events throughput metrics frames saved "
+            "summary")
 LAYERS = ["errors version guard distribution tables columns areas", "request record", "batch", "memory",
           "step deployment recorder clients", "policies", "measure contract events", "pricing",
           "scenario replica pipeline gate prefixes", "setup", MEASURES, "result", "simulate remarks", "plots report",

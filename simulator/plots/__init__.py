@@ -5,7 +5,8 @@ Result but to ask for its frame; `style` holds the look and writes files. matplo
 drawn, not when this package is imported, and pyplot never: no figure needs closing, no setting of yours changes.
 """
 
-from simulator.plots.bars import KINDS, timeline_frame
+from simulator.occupancy import KINDS
+from simulator.plots.bars import timeline_frame
 from simulator.plots.batch import batch_figure, plot_batch
 from simulator.plots.costs import costs_figure
 from simulator.plots.curves import batch_frame
