@@ -1,6 +1,6 @@
 """The README is true: its glossary, its answer, its Python and its policy are what the code gives today.
 
-``python tests/test_readme.py`` writes the glossary, the answer and the picture anew, ``python tests/test_readme.py
+``python tests/test_readme.py`` writes the glossary, the answers and the pictures anew, ``python tests/test_readme.py
 speed`` what `batchsim bench` prints on this machine; that takes some minutes.
 """
 
@@ -19,14 +19,17 @@ from rich.console import Console
 import simulator as sim
 from simulator.bench import Bench, Measurement, bench
 from simulator.bench.running import cases
+from simulator.cli.explain import print_answer
 from simulator.cli.tables import print_comparison, print_table
 from simulator.metrics import METRICS, json_keys
-from simulator.plots import save_figure, timeline_figure
+from simulator.plots import save_figure, strip_figure, timeline_figure
 from simulator.studies.compare import Comparison
+from simulator.studies.explain import Explanation
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 PICTURE = ROOT / "notebooks" / "figures" / "timeline.svg"
+STRIP = PICTURE.with_name("strip.svg")
 WIDTH = 118
 
 
@@ -48,6 +51,15 @@ def printed(show: Callable[[Console], None]) -> str:
 def answer(found: Comparison) -> str:
     """What `batchsim compare` prints."""
     return printed(lambda console: print_comparison(console, found))
+
+
+def explained(found: Explanation) -> str:
+    """The questions that `batchsim explain` answers, without the tables."""
+    def show(console: Console) -> None:
+        for answer in found.answers:
+            print_answer(console, answer)
+
+    return printed(show)
 
 
 def speed(found: Bench) -> str:
@@ -82,6 +94,14 @@ def test_the_answer_and_the_picture_are_those_of_the_default_run(tmp_path: Path)
     save_figure(timeline_figure(found.equal_slots, what=found.equal), tmp_path / "timeline.svg")
     text = (tmp_path / "timeline.svg").read_text(encoding="utf-8")
     assert len(text) == pytest.approx(len(PICTURE.read_text(encoding="utf-8")), rel=0.05)
+
+
+def test_the_questions_and_the_strip_are_those_of_the_default_run(tmp_path: Path) -> None:
+    found = sim.explain()
+    assert part("explained", README.read_text(encoding="utf-8")) == explained(found)
+    save_figure(strip_figure(found.strips(), found.request), tmp_path / "strip.svg")
+    text = (tmp_path / "strip.svg").read_text(encoding="utf-8")
+    assert len(text) == pytest.approx(len(STRIP.read_text(encoding="utf-8")), rel=0.05)
 
 
 def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +148,10 @@ def replace(name: str, new: str) -> None:
 
 
 def rewrite() -> None:
-    """Put today's glossary, answer and picture in place."""
+    """Put today's glossary, answers and pictures in place."""
+    inside = sim.explain()
+    replace("explained", explained(inside))
+    save_figure(strip_figure(inside.strips(), inside.request), STRIP)
     found = sim.compare()
     replace("glossary", glossary())
     replace("answer", answer(found))

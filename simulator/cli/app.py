@@ -11,6 +11,7 @@ from simulator.cli.bench import bench
 from simulator.cli.compare import compare
 from simulator.cli.conformance import conformance
 from simulator.cli.cost import show
+from simulator.cli.explain import explain
 from simulator.cli.listing import list_
 from simulator.cli.run import run
 from simulator.cli.trace import describe
@@ -30,6 +31,7 @@ class Commands(TyperGroup):
 app = typer.Typer(name="batchsim", cls=Commands, no_args_is_help=False, pretty_exceptions_enable=False,
                   context_settings={"help_option_names": ["-h", "--help"]})
 app.command("compare")(compare)
+app.command("explain")(explain)
 app.command("run")(run)
 app.command("list")(list_)
 app.command("conformance")(conformance)

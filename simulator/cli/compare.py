@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,12 +12,12 @@ from typer import Option
 
 from simulator.cli import complete, values
 from simulator.cli.console import answers, as_json
+from simulator.cli.drawing import check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import ENGINE, Common, Simulated, Written
 from simulator.cli.output import ResultDirectory, detail_name, run_files, run_name
 from simulator.cli.progress import Bar
-from simulator.errors import InputError
 from simulator.studies.compare import LOADS, Comparison
 from simulator.studies.compare import compare as study
 
@@ -40,7 +39,7 @@ def compare(simulated: Simulated, written: Written, common: Common,
     directory = ResultDirectory(written.directory, force=written.force)
     runs = [run_name(name, load) for name in names for load in LOADS]
     directory.check([*runs, *(map(detail_name, runs) if written.save_detailed else ()), *FIGURES, FINDINGS])
-    _check_drawing()
+    check_drawing()
     with Bar("compare", quiet=common.quiet) as bar:
         found = study(policies=names, settings=simulated.knobs, progress=bar.many, **options)
     directory.write(_files(found, written.save_detailed, asked))
@@ -51,15 +50,6 @@ def compare(simulated: Simulated, written: Written, common: Common,
     print_comparison(answers(), found)
     if not common.quiet:
         note(f"written to {directory.path}/: a JSON for each run, {FINDINGS}, {' and '.join(FIGURES)}")
-
-
-def _check_drawing() -> None:
-    """Refuse before any work a name in the environment that keeps matplotlib from loading."""
-    if backend := os.environ.get("MPLBACKEND"):
-        try:
-            import matplotlib  # noqa: F401
-        except ValueError:
-            raise InputError(f"matplotlib does not know MPLBACKEND={backend}: unset it") from None
 
 
 def _files(found: Comparison, detailed: bool, asked: Mapping[str, Any]) -> dict[str, bytes]:

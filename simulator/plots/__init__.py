@@ -10,6 +10,9 @@ from simulator.plots.bars import timeline_frame
 from simulator.plots.batch import batch_figure, plot_batch
 from simulator.plots.costs import costs_figure
 from simulator.plots.curves import batch_frame
+from simulator.plots.followups import contention_figure, exhaustion_figure, paging_figure
+from simulator.plots.ledgers import ledger_figure, plot_ledger
+from simulator.plots.strip import plot_strip, strip_figure
 from simulator.plots.style import save_figure
 from simulator.plots.timeline import plot_timeline, timeline_figure
 
@@ -17,10 +20,17 @@ __all__ = [
     "KINDS",
     "batch_figure",
     "batch_frame",
+    "contention_figure",
     "costs_figure",
+    "exhaustion_figure",
+    "ledger_figure",
+    "paging_figure",
     "plot_batch",
+    "plot_ledger",
+    "plot_strip",
     "plot_timeline",
     "save_figure",
+    "strip_figure",
     "timeline_figure",
     "timeline_frame",
 ]
