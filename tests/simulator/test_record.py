@@ -10,7 +10,7 @@ from test_ledger import crowded, drawn_rows, result_of
 from worlds import Affine, World, play
 
 from simulator.ledger import KV_PARTS, SLOT_PARTS
-from simulator.policies import Policy, StaticBatching, Vllm
+from simulator.policies import Policy, Sglang, StaticBatching, Vllm, Vllm0
 from simulator.recorder import OBSTACLES
 from simulator.result import Result
 
@@ -41,7 +41,8 @@ def worlds_by_plans() -> st.SearchStrategy[World]:
     """Fast-forwarded ones: closed batches, torn memory, preemptions, naps between steps."""
     policies: list[Policy] = [StaticBatching(max_batch_size=3, max_wait=50e-6), crowded(),
                               StaticBatching(max_batch_size=3, placement="first-fit"),
-                              StaticBatching(max_batch_size=2, placement="buddy", padded=True)]
+                              StaticBatching(max_batch_size=2, placement="buddy", padded=True),
+                              Vllm0(max_num_seqs=3, block_size=4), Sglang(max_running_requests=3)]
     return st.builds(lambda rows, policy: play(sorted(rows), policy, capacity=64, cost=Affine(), max_model_len=32),
                      drawn_rows(), st.sampled_from(policies))
 
@@ -73,9 +74,11 @@ def walk(result: Result) -> tuple[dict[str, int], dict[str, int], dict[str, int]
             kv[part] += amount * (step["start"] - now)
         took = step["end"] - step["start"]
         prefills = step["chunks"] - step["redoing"]
+        left_out = step["running"] - step["decodes"] - step["chunks"] - step["held"]
+        waits = "behind_prefill" if step["paused"] and step["chunks"] else "stalled"
         for part, rows in (("decode", step["decodes"]), ("prefill", prefills), ("recompute", step["redoing"]),
                            ("held", step["held"]),
-                           ("stalled", step["running"] - step["decodes"] - step["chunks"] - step["held"])):
+                           (waits, left_out)):
             slots[part] += rows * took
         why = f"blocked_{OBSTACLES[step['blocked']] or 'step'}" if step["waiting"] else "no_queue"
         slots[why] += (count - step["running"]) * took
