@@ -76,20 +76,23 @@ def contention_figure(budgets: DataFrame) -> Figure:
             size = budgets["max_num_batched_tokens"]
             ax.plot(size, budgets[f"p99_{name}_ms"], color=VERMILION, marker="o", markersize=4, label="p99")
             ax.plot(size, budgets[f"median_{name}_ms"], color=BLUE, marker="s", markersize=3.5, label="median")
-            ax.set(ylabel="ms", xscale="log", yscale="log")
+            ax.set(ylabel="ms", xscale="log")
             ax.set_title(title, loc="left", fontweight="bold")
             ax.set_xticks(list(size), [f"{each:,}" for each in size])
             ax.minorticks_off()
-            ax.grid(axis="y")
-            _few_ticks(ax)
+            _logarithmic(ax, budgets[f"median_{name}_ms"])
         panels[0].legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0)
         panels[1].set_xlabel("tokens a step (max_num_batched_tokens)")
     return figure
 
 
-def _few_ticks(ax: Axes) -> None:
-    """Round numbers on a logarithmic axis."""
+def _logarithmic(ax: Axes, values: Series[float]) -> None:
+    """A logarithmic axis with a few round numbers, if there is any value to show."""
     from matplotlib.ticker import LogLocator, NullLocator
+    if not values.gt(0).any():
+        return
+    ax.set_yscale("log")
+    ax.grid(axis="y")
     low, high = ax.get_ylim()
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
     ax.yaxis.set_minor_locator(NullLocator())
@@ -136,10 +139,9 @@ def _plot_cliff(ax: Axes, pools: DataFrame) -> None:
     ax.plot(share, pools["median_ttft_ms"], color=BLUE, marker="s", markersize=3.5, label="TTFT, median")
     for at, height, count in zip(share, pools["p99_ttft_ms"], pools["preemptions"], strict=True):
         ax.annotate(f"{count:,}", (at, height), (0, 6), textcoords="offset points", ha="center", fontsize=8, color=SOFT)
-    ax.set(yscale="log", ylabel="ms", xlabel="KV pool, in % of the peak demand (numbers: preemptions)")
+    ax.set(ylabel="ms", xlabel="KV pool, in % of the peak demand (numbers: preemptions)")
     ax.set_title("The cliff", loc="left", fontweight="bold")
     ax.margins(y=0.18)
     ax.invert_xaxis()
-    ax.grid(axis="y")
-    _few_ticks(ax)
+    _logarithmic(ax, pools["median_ttft_ms"])
     ax.legend(loc="upper left", ncols=2)

@@ -40,7 +40,7 @@ def test_a_held_request_moment_by_moment() -> None:
     found = moments(of_story(StaticBatching(max_batch_size=2)), 1)
     assert [(one.kind, one.first_step, one.last_step, one.start_s, one.end_s) for one in found] == [
         ("prefill", 0, 0, 0, 1e-6), ("held", 1, 4, 1e-6, 5e-6)]
-    assert found[0].words == "its prompt of 10 tokens is read, in 1 step that read 20 tokens in 2 chunks"
+    assert found[0].words == "its prompt of 10 tokens is read, in 1 step with 2 chunks of 20 tokens in all"
     assert found[1].words == ("finished, but held for request 0 with its 5 tokens: 4 steps do nothing for it; of the "
                               "rows, 1 are useful at first and 1 at last")
 
@@ -53,6 +53,15 @@ def test_one_that_waits_reads_and_writes() -> None:
                                  "1 in the last")
     table = moments_table(of_story(Vllm(max_num_seqs=2, max_num_batched_tokens=99)), 0, "vllm")
     assert [row[1] for row in table.rows] == ["0", "1 to 4"]
+
+
+def test_one_that_is_preempted_goes_back_and_catches_up() -> None:
+    policy = Vllm(max_num_seqs=2, max_num_batched_tokens=99, block_size=4)
+    result = sim.simulate(trace_of([(0, 8, 9), (0, 8, 9)]), policy, cost_model=Constant(10), kv_capacity_tokens=28)
+    found = moments(result, 1)
+    assert [one.kind for one in found] == ["prefill", "decode", "back in the queue", "recompute", "decode"]
+    assert found[3].words.startswith("catches up with what the preemption took, in 1 step with 1 chunks of ")
+    assert set(strip_frame(result, 1)["kind"]) == {"prefill", "decode", "queue", "recompute"}
 
 
 def test_the_strip_shows_whom_it_waits_for_its_slot_and_who_is_next() -> None:
@@ -102,6 +111,13 @@ def test_the_columns_of_a_ledger_table_add_up() -> None:
         for at in (1, 2):
             cells = [float(row[at].split()[0].replace(",", "")) for row in table.rows]
             assert sum(cells[:-1]) == pytest.approx(cells[-1], rel=0.01)
+
+
+@pytest.mark.parametrize("rows", [[(0, 10, 1)], [(0, 10, 5)], [(0, 900, 1), *[(0, 10, 20 + row) for row in range(9)]]])
+def test_the_smallest_traces_have_an_answer_too(rows: list[tuple[int, ...]]) -> None:
+    found = explain(trace_of(rows), max_model_len=100)
+    assert [len(answer.told) for answer in found.answers] == [3, 3, 1]
+    json.dumps(found.records(), allow_nan=False)
 
 
 def test_a_given_request_is_followed_under_the_policies_asked_for() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from test_plots_figures import run_of, runs, texts
+from worlds import trace_of
 
 from simulator.errors import InputError
 from simulator.ledger import LEDGERS
@@ -58,6 +59,13 @@ def test_the_strip_ends_after_the_request_has_left_everywhere() -> None:
     assert [ax.get_xlim()[1] for ax in figure.axes] == [pytest.approx(1.25 * left)] * 2
     assert {"static", "vllm", "its slot", "finished, but held"} <= set(texts(figure)) | {
         tick.get_text() for ax in figure.axes for tick in ax.get_yticklabels()}
+
+
+def test_what_was_not_measured_leaves_an_empty_axis(tmp_path: Path) -> None:
+    alone = explain(trace_of([(0, 10, 1)])).answer("contention").frame("budgets")    # no gap between tokens
+    figure = contention_figure(alone)
+    assert [ax.get_yscale() for ax in figure.axes] == ["linear", "log"]
+    save_figure(figure, tmp_path / "alone.svg")
 
 
 def test_the_answers_are_drawn_and_drawn_again_the_same(found: Explanation, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from simulator.studies.explain.contention import contention
 from simulator.studies.explain.exhaustion import exhaustion
 from simulator.studies.explain.following import moment_records, moments_table, strip_frame
 from simulator.studies.explain.ledgers import TITLES, ledger_records, ledger_table
-from simulator.studies.explain.paging import Run, paging
+from simulator.studies.explain.paging import paging
 from simulator.tables import Table
 from traces import Trace
 
@@ -120,13 +120,9 @@ def explain(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     answers = []
     for done, question in enumerate(QUESTIONS, 2):
         told(done, parts)
-        answers.append(question(scenario, _plain_run))
+        answers.append(question(scenario, run))
     told(parts, parts)
     return Explanation(_used(whole, scenario), followed, story, deployed, tuple(answers))
-
-
-def _plain_run(scenario: Scenario) -> Result:
-    return run(scenario)
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,4 +175,4 @@ def _used(whole: Trace, scenario: Scenario) -> str:
     return f"{which} {len(whole):,} requests of {whole.name} ({whole.source})"
 
 
-__all__ = ["Explanation", "Run", "explain"]
+__all__ = ["Explanation", "explain"]

@@ -33,9 +33,9 @@ class Answer:
     data: Mapping[str, Rows]
 
     def frame(self, name: str) -> pd.DataFrame:
-        """One of the tables of plain values."""
+        """One of the tables of plain values; what was not measured is NaN."""
         import pandas as pd
-        return pd.DataFrame(self.data[name])
+        return pd.DataFrame(self.data[name]).replace({None: float("nan")}).infer_objects()
 
     def records(self) -> dict[str, Any]:
         """All of it but the table, which says nothing more."""

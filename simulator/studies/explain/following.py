@@ -5,6 +5,7 @@ It reads the record of a run and knows nothing of the policy's code, as `ending`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ class Moment:
     """Something that a request does for a while.
 
     Attributes:
-        kind: "queue", or one of `occupancy.KINDS`.
+        kind: "queue", "back in the queue", or one of `occupancy.KINDS`.
         first_step, last_step: The steps that begin in it; None if none does.
         start_s, end_s: Seconds.
         words: What happens, with numbers.
@@ -46,8 +47,7 @@ class Moment:
 def moments(result: Result, request: int) -> list[Moment]:
     """The life of `request`, which must have finished, in the order of time."""
     end = ending(result, request)
-    pieces = _pieces(result.record, request)
-    return [_moment(result, end, piece) for piece in pieces if piece[0] < piece[1]]
+    return [_moment(result, end, piece) for piece in _pieces(result.record, request)]
 
 
 def moments_table(result: Result, request: int, label: str) -> Table:
@@ -85,9 +85,9 @@ def _pieces(record: Record, request: int) -> list[Piece]:
     now = int(record.sent[record.sent[:, 0] == request][-1, 1])
     pieces: list[Piece] = []
     for stay in _stays(record, request):
-        pieces += [(now, stay.since, "queue"), *stay.pieces]
+        pieces += [(now, stay.since, "back in the queue" if pieces else "queue"), *stay.pieces]
         now = stay.until
-    return pieces
+    return [piece for piece in pieces if piece[0] < piece[1]]
 
 
 def _stays(record: Record, request: int) -> list[Stay]:
@@ -95,8 +95,8 @@ def _stays(record: Record, request: int) -> list[Stay]:
 
 
 def _bars(record: Record, request: int, label: str) -> list[Bar]:
-    return [(label, start / 1e9, end / 1e9, kind, request) for start, end, kind in _pieces(record, request)
-            if start < end]
+    return [(label, start / 1e9, end / 1e9, "queue" if "queue" in kind else kind, request)
+            for start, end, kind in _pieces(record, request)]
 
 
 def _slot_bars(record: Record, request: int) -> list[Bar]:
@@ -112,8 +112,7 @@ def _moment(result: Result, end: Ending, piece: Piece) -> Moment:
     record = result.record
     first = int(np.searchsorted(record.starts, start))
     last = int(np.searchsorted(record.starts, stop)) - 1
-    words = {"queue": _queued, "prefill": _read, "recompute": _read, "decode": _written, "stalled": _stalled,
-             "held": _held}[kind](result, end, slice(first, last + 1))
+    words = WORDS[kind](result, end, slice(first, last + 1))
     some = first <= last
     return Moment(kind, first if some else None, last if some else None, start / 1e9, stop / 1e9, words)
 
@@ -122,11 +121,22 @@ def _queued(result: Result, end: Ending, steps: slice) -> str:
     return "in the queue: every slot that it may have is taken, or its batch has not begun"
 
 
+def _preempted(result: Result, end: Ending, steps: slice) -> str:
+    return "in the queue again: memory ran out, and it had to give up its slot"
+
+
 def _read(result: Result, end: Ending, steps: slice) -> str:
-    """Prompt tokens of all who read in these steps, its own among them."""
-    tokens, rows = (int(result.record.step(name)[steps].sum()) for name in ("prompt", "chunks"))
-    return (f"its prompt of {end.prompt:,} tokens is read, in {_count(steps)} that read {tokens:,} tokens in "
-            f"{rows:,} chunks")
+    return f"its prompt of {end.prompt:,} tokens is read, in {_chunks(result.record, steps)}"
+
+
+def _again(result: Result, end: Ending, steps: slice) -> str:
+    return f"catches up with what the preemption took, in {_chunks(result.record, steps)}"
+
+
+def _chunks(record: Record, steps: slice) -> str:
+    """Prompt and lost tokens of all who compute some in these steps."""
+    tokens, rows = (int(record.step(name)[steps].sum()) for name in ("prompt", "chunks"))
+    return f"{_count(steps)} with {rows:,} chunks of {tokens:,} tokens in all"
 
 
 def _written(result: Result, end: Ending, steps: slice) -> str:
@@ -147,6 +157,12 @@ def _held(result: Result, end: Ending, steps: slice) -> str:
     rows = _useful(result.record, steps)
     return (f"finished, but held for {whom}: {_count(steps)} do nothing for it; of the rows, {rows[0]:,} are useful at "
             f"first and {rows[-1]:,} at last")
+
+
+WORDS: dict[str, Callable[[Result, Ending, slice], str]] = {
+    "queue": _queued, "back in the queue": _preempted, "prefill": _read, "recompute": _again, "decode": _written,
+    "stalled": _stalled, "held": _held}
+"""What is said of each kind."""
 
 
 def _useful(record: Record, steps: slice) -> Any:
