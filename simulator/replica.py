@@ -105,6 +105,8 @@ class Replica:
 
     def _sleep(self, decision: Wait | None) -> Generator[Event, Any, None]:
         """Do nothing until a request arrives, or until the policy wanted to be asked again."""
+        if (empty := self.memory.empty) is not None:
+            self.record.rest(empty)
         self._doorbell = bell = self.env.event()
         if decision is None:
             yield bell

@@ -13,8 +13,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "cost_models"},
               "calibration": {"cost_models", "simulator", "traces"}}
-MEASURES = "band timeline slots gaps ledger waste throughput metrics frames saved summary"
-LAYERS = ["errors version guard distribution tables columns", "request record", "batch", "memory",
+MEASURES = ("band timeline slots gaps levels ledger binned waste occupancy trace_events throughput metrics frames "
+            "saved summary")
+LAYERS = ["errors version guard distribution tables columns areas", "request record", "batch", "memory",
           "step deployment recorder clients", "policies", "measure contract events", "pricing",
           "scenario replica pipeline gate prefixes", "setup", MEASURES, "result", "simulate remarks", "plots report",
           "engine_runs", "conformance studies bench validation", "cli"]

@@ -1,6 +1,6 @@
 """The README is true: its glossary, its answer, its Python and its policy are what the code gives today.
 
-``python tests/test_readme.py`` writes the glossary, the answers and the picture anew, ``python tests/test_readme.py
+``python tests/test_readme.py`` writes the glossary, the answers and the pictures anew, ``python tests/test_readme.py
 speed`` what `batchsim bench` prints on this machine; that takes some minutes.
 """
 
@@ -22,11 +22,13 @@ from cost_models import Profile, bundled_profiles
 from cost_models.fits import Error
 from simulator.bench import Bench, Measurement, bench
 from simulator.bench.running import cases
+from simulator.cli.explain import print_answer
 from simulator.cli.tables import print_comparison, print_table
 from simulator.metrics import METRICS, json_keys
-from simulator.plots import save_figure, timeline_figure
+from simulator.plots import save_figure, strip_figure, timeline_figure
 from simulator.studies.attribution import Attribution
 from simulator.studies.compare import Comparison
+from simulator.studies.explain import Explanation
 from simulator.studies.why import story
 from simulator.studies.why_tables import ladder_table
 from simulator.validation import validate
@@ -35,6 +37,7 @@ from traces import READERS
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 PICTURE = ROOT / "notebooks" / "figures" / "timeline.svg"
+STRIP = PICTURE.with_name("strip.svg")
 WIDTH = 118
 
 
@@ -85,6 +88,15 @@ def reasons(found: Attribution) -> str:
         for sentence in story(found):
             console.print(sentence)
         print_table(console, ladder_table(found))
+
+    return printed(show)
+
+
+def explained(found: Explanation) -> str:
+    """The questions that `batchsim explain` answers, without the tables."""
+    def show(console: Console) -> None:
+        for answer in found.answers:
+            print_answer(console, answer)
 
     return printed(show)
 
@@ -150,6 +162,14 @@ def test_the_reasons_are_those_of_the_default_run() -> None:
     assert part("why", README.read_text(encoding="utf-8")) == reasons(sim.attribute())
 
 
+def test_the_questions_and_the_strip_are_those_of_the_default_run(tmp_path: Path) -> None:
+    found = sim.explain()
+    assert part("explained", README.read_text(encoding="utf-8")) == explained(found)
+    save_figure(strip_figure(found.strips(), found.request), tmp_path / "strip.svg")
+    text = (tmp_path / "strip.svg").read_text(encoding="utf-8")
+    assert len(text) == pytest.approx(len(STRIP.read_text(encoding="utf-8")), rel=0.05)
+
+
 def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     code = next(block for block in blocks("python") if "sim.compare" in block)
     exec(compile(code, "README.md", "exec"), {})
@@ -194,7 +214,10 @@ def replace(name: str, new: str) -> None:
 
 
 def rewrite() -> None:
-    """Put today's glossary, answer and picture in place."""
+    """Put today's glossary, answers and pictures in place."""
+    inside = sim.explain()
+    replace("explained", explained(inside))
+    save_figure(strip_figure(inside.strips(), inside.request), STRIP)
     found = sim.compare()
     parts = {"glossary": glossary(), "errors": errors(), "answer": answer(found), "why": reasons(sim.attribute())}
     if SHARED.is_dir():

@@ -12,6 +12,7 @@ from simulator.cli.calibrate import calibrate
 from simulator.cli.compare import compare
 from simulator.cli.conformance import conformance
 from simulator.cli.cost import show
+from simulator.cli.explain import explain
 from simulator.cli.listing import list_
 from simulator.cli.run import run
 from simulator.cli.trace import describe
@@ -35,6 +36,7 @@ app = typer.Typer(name="batchsim", cls=Commands, no_args_is_help=False, pretty_e
                   context_settings={"help_option_names": ["-h", "--help"]})
 app.command("compare")(compare)
 app.command("why")(why)
+app.command("explain")(explain)
 app.command("run")(run)
 app.command("list")(list_)
 app.command("conformance")(conformance)

@@ -46,6 +46,10 @@ class PrefixCached(Paged):
         return self._line.free - self._line.empty
 
     @property
+    def empty(self) -> int:
+        return self._line.empty
+
+    @property
     def shared_tokens(self) -> int:
         return self._shared * self.block_size
 

@@ -18,8 +18,8 @@ Call = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]
 
 WORDS = [
-    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, why, run, list, conformance, bench, calibrate, "
-           "validate, trace, cost)"),
+    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, why, explain, run, list, conformance, bench, "
+           "calibrate, validate, trace, cost)"),
     ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe, convert, slice)"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
     ("run --zzz", "unknown option '--zzz': see `batchsim run --help`"),
