@@ -23,6 +23,7 @@ from simulator.cli.tables import print_comparison, print_table
 from simulator.metrics import METRICS, json_keys
 from simulator.plots import save_figure, timeline_figure
 from simulator.studies.compare import Comparison
+from traces import READERS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -73,6 +74,12 @@ def blocks(language: str) -> list[str]:
 
 def test_the_glossary_is_the_metrics_table() -> None:
     assert part("glossary", README.read_text(encoding="utf-8")) == glossary()
+
+
+def test_the_formats_are_those_that_are_read() -> None:
+    rows = [f"| `{reader.name}` | {reader.about} |" for reader in READERS.values()]
+    table = "\n".join(["| format | what it is |", "|---|---|", *rows])
+    assert part("formats", README.read_text(encoding="utf-8")) == table
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from simulator.plots.costs import costs_figure
 from simulator.plots.curves import batch_frame
 from simulator.plots.style import save_figure
 from simulator.plots.timeline import plot_timeline, timeline_figure
+from simulator.plots.traffic import traffic_figure
 
 __all__ = [
     "KINDS",
@@ -22,4 +23,5 @@ __all__ = [
     "save_figure",
     "timeline_figure",
     "timeline_frame",
+    "traffic_figure",
 ]

@@ -19,7 +19,7 @@ Refused = Callable[..., str]
 
 WORDS = [
     ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, conformance, bench, trace, cost)"),
-    ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe)"),
+    ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe, convert, slice)"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
     ("run --zzz", "unknown option '--zzz': see `batchsim run --help`"),
     ("--zzz", "unknown option '--zzz': see `batchsim --help`"),
@@ -50,7 +50,7 @@ WORDS = [
     ("run --metadata note", "--metadata takes NAME=VALUE, not 'note'"),
     ("run --metric-percentiles 101", "--metric-percentiles lie between 0 and 100, not at 101"),
     ("run --columns arrival", "--columns takes NAME=VALUE, not 'arrival'"),
-    ("run --trace .", ".: cannot be read (Is a directory)"),
+    ("run --trace .", ".: holds no files"),
     ("run --result-filename a/b.json", "'a/b.json' is no name for a result file: give a plain name such as run.json"),
     ("run --policy mine.py", "policy 'mine.py' names no class: write FILE.py:CLASS, such as my_file.py:MyPolicy"),
     ("run --policy mine.py:P", "policy file mine.py: No such file or directory"),
