@@ -1,6 +1,6 @@
 """Traces of LLM requests: read them from files, take bundled ones, reshape them, declare lengths.
 
-Read `trace` first, then `readers`, `writers`, `standins`, `declared`. This package knows no simulator.
+Read `trace` first, then `readers`, `writers`, `standins`, `shaping`, `declared`. This package knows no simulator.
 """
 
 from traces.arrivals import gamma_arrivals
@@ -8,7 +8,10 @@ from traces.declared import Declared, declare
 from traces.errors import TraceError
 from traces.readers import READERS, load
 from traces.report import ReadReport, Reject
+from traces.shape import Shape, shape_of
+from traces.shaping import capped, repeated, sampled, shaped, truncated
 from traces.standins import StandIn, available
+from traces.tenants import mixed, of_tenants, split
 from traces.trace import Trace
 from traces.writers import WRITERS, convert
 
@@ -18,12 +21,22 @@ __all__ = [
     "Declared",
     "ReadReport",
     "Reject",
+    "Shape",
     "StandIn",
     "Trace",
     "TraceError",
     "available",
+    "capped",
     "convert",
     "declare",
     "gamma_arrivals",
     "load",
+    "mixed",
+    "of_tenants",
+    "repeated",
+    "sampled",
+    "shape_of",
+    "shaped",
+    "split",
+    "truncated",
 ]
