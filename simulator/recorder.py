@@ -49,7 +49,12 @@ class Recorder:
         self.stays = array("q")     # request, when it took its slot, when it gave it up
         self.sent = array("q")      # request, when the client sent it
         self.refused = array("q")   # request, when it was refused
+        self.cancelled = array("q")    # request, when it was gone after its client cancelled it, the next step
         self.out_of_range = 0       # steps outside the cost model's measured range
+
+    def cancel(self, index: int, now: int) -> None:
+        """Request `index`, cancelled by its client, is gone; what it emitted lies before the next step."""
+        self.cancelled.extend((index, now, len(self.ends)))
 
     def span(self, index: int, first: int, last: int) -> None:
         """Request `index` emitted one token in each of the steps `first` to `last`."""
@@ -62,7 +67,8 @@ class Recorder:
     def freeze(self) -> Record:
         """The columns as read-only arrays."""
         return Record(self.plans.table(), _frozen(self.ends), packed(_frozen(self.used)), _frozen(self.spans, 3),
-                      _frozen(self.stays, 3), _frozen(self.sent, 2), _frozen(self.refused, 2), self.out_of_range)
+                      _frozen(self.stays, 3), _frozen(self.sent, 2), _frozen(self.refused, 2),
+                      _frozen(self.cancelled, 3), self.out_of_range)
 
 
 def _frozen(column: array[int], width: int | None = None) -> Ints:

@@ -20,6 +20,7 @@ from simulator.gaps import spans_of, token_gaps
 from simulator.ledger import Ledger, kv_ledger, slot_ledger, token_ledger
 from simulator.memory import UNLIMITED, Memory
 from simulator.metrics import PER_REQUEST
+from simulator.outcomes import Outcomes, outcomes
 from simulator.policies import Policy
 from simulator.record import Record
 from simulator.saved import load, write_whole
@@ -78,6 +79,11 @@ class Result:
         return timeline(self.setup, self.record)
 
     @cached_property
+    def outcomes(self) -> Outcomes:
+        """How each request ended."""
+        return outcomes(self.setup.verdict, self.record, self.timeline)
+
+    @cached_property
     def gaps(self) -> Gaps:
         """The times in which no step runs."""
         return gaps_between(self.record, self.timeline)
@@ -129,7 +135,7 @@ class Result:
     @cached_property
     def requests(self) -> pd.DataFrame:
         """A row a row of the trace, times in seconds; columns as in `frames.REQUEST_COLUMNS`."""
-        return requests_frame(self.setup, self.record, self.timeline)
+        return requests_frame(self.setup, self.outcomes, self.timeline)
 
     @cached_property
     def steps(self) -> pd.DataFrame:

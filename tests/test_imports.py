@@ -13,11 +13,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "cost_models"},
               "calibration": {"cost_models", "simulator"}}
-MEASURES = "timeline slots gaps ledger waste throughput metrics frames saved summary"
-LAYERS = ["errors version guard distribution tables columns", "request record", "batch", "memory",
-          "step deployment recorder clients", "policies", "measure contract events", "pricing",
-          "scenario replica pipeline gate prefixes", "setup", MEASURES, "result", "simulate remarks", "plots report",
-          "conformance studies bench", "cli"]
+MEASURES = "timeline outcomes slots gaps ledger waste throughput metrics frames saved summary"
+LAYERS = ["errors version guard distribution tables columns", "request record", "batch", "memory checks",
+          "step deployment recorder patience", "clients", "policies", "measure contract events", "pricing",
+          "scenario replica pipeline gate prefixes", "traffic", "setup", MEASURES, "result",
+          "simulate remarks", "plots report", "conformance studies bench", "cli"]
 """Lowest first. A module imports from its own layer and below; one that is not named measures something."""
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 HEAVY = ("torch", "matplotlib", "pandas", "typer", "rich", "pydantic")

@@ -14,11 +14,12 @@ from simulator.policies.base import Policy
 from simulator.policies.making import make_policies
 from simulator.result import Result
 from simulator.scenario import Load, Scenario, scenario_of
-from simulator.setup import prepare, read_trace
+from simulator.setup import prepare
 from simulator.simulate import run
 from simulator.studies.ending import short_request, tell
 from simulator.studies.ratios import RATIOS, Pair, pairs
 from simulator.tables import Table
+from simulator.traffic import as_read
 from traces import Trace
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     """
     contenders = dict(zip(_labels(policies), make_policies(policies, settings), strict=True))
     scenario = scenario_of(trace=trace, **options)
-    scenario = scenario.but(trace=read_trace(scenario))    # once for all runs
+    scenario = as_read(scenario)    # once for all runs
     mains = {(label, kind): _under(kind, scenario, policy) for kind in LOADS for label, policy in contenders.items()}
     wanted = _pairs(mains, contenders)
     runner = _Runner(progress, [*mains.values(), *(side for _, pair in wanted for side in pair.sides)])

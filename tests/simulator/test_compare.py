@@ -90,9 +90,9 @@ def test_each_scenario_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("few", [None, 3])
 def test_all_runs_share_one_trace(few: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read once and hashed once, and a load's new arrivals copy no other column."""
-    read, hashed, feed = [], [], traces.trace._feed
+    read, hashed, feed = [], [], traces.digest._feed
     monkeypatch.setattr(traces, "load", lambda name, **how: read.append(name) or trace_of([3, 1, 4, 1, 5]))
-    monkeypatch.setattr(traces.trace, "_feed", lambda *column: hashed.append(column[1]) or feed(*column))
+    monkeypatch.setattr(traces.digest, "_feed", lambda *column: hashed.append(column[1]) or feed(*column))
     found = sim.compare("some.csv", ["static", "orca", "vllm"], num_prompts=few, **OPTIONS)
     assert read == ["some.csv"]
     assert hashed.count("prompt") == 1
