@@ -14,7 +14,9 @@ from simulator.cli.cost import show
 from simulator.cli.listing import list_
 from simulator.cli.run import run
 from simulator.cli.trace import describe
+from simulator.cli.trace_fetch import fetch
 from simulator.cli.trace_files import convert, slice_
+from simulator.cli.trace_specs import fit, generate
 from simulator.errors import choose
 from simulator.version import __version__
 
@@ -35,10 +37,13 @@ app.command("run")(run)
 app.command("list")(list_)
 app.command("conformance")(conformance)
 app.command("bench")(bench)
-traces_app = typer.Typer(cls=Commands, help="Look into traces, cut them, and write them in other formats.")
+traces_app = typer.Typer(cls=Commands, help="Look into traces, cut, convert, draw and fetch them.")
 traces_app.command("describe")(describe)
 traces_app.command("convert")(convert)
 traces_app.command("slice")(slice_)
+traces_app.command("generate")(generate)
+traces_app.command("fit")(fit)
+traces_app.command("fetch")(fetch)
 app.add_typer(traces_app, name="trace")
 costs_app = typer.Typer(cls=Commands, help="Look into cost models.")
 costs_app.command("show")(show)

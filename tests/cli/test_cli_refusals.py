@@ -19,7 +19,8 @@ Refused = Callable[..., str]
 
 WORDS = [
     ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, conformance, bench, trace, cost)"),
-    ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe, convert, slice)"),
+    ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe, convert, slice, "
+     "generate, fit, fetch)"),
     ("run --shape stage:5", "cannot read shape 'stage:5' (there are ramp:1-10/300s (requests a second from 1 to 10 in "
      "300 s), stage:5/60s,10/60s, burst:x5/10s@60s (5 times the rate for 10 s from 60 s on), joined by '+')"),
     ("run --tenants chat", "azure-conv-2023 names no tenants; --columns tenant=NAME says which column does"),
