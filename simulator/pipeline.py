@@ -33,6 +33,8 @@ class PipelinedReplica(Replica):
 
     def _run(self) -> Generator[Event, Any, None]:
         while True:
+            if self._cancelled:
+                self._drop_cancelled(self.now)
             free = len(self._flight) < len(self._free_from)
             decision = self.policy.plan(self.queue, self.memory, self.now) if free and len(self.queue) else None
             if isinstance(decision, Step):
@@ -58,7 +60,7 @@ class PipelinedReplica(Replica):
         if returns.processed:
             _, step, self._landing = self._flight.popleft()
             self.queue.land(step)
-            self._commit(step, 1)
+            self._commit(step, 1, self.now)
 
     def _timed(self, now: int, lasts: list[int]) -> tuple[int, list[int]]:
         """The step's way through the stages: it enters each when it has left the one before and the stage is free."""

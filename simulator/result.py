@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simulator.band import Band
 from simulator.distribution import Distribution
 from simulator.errors import InputError
 from simulator.frames import requests_frame, steps_frame
@@ -44,10 +45,12 @@ class Result:
     Attributes:
         setup: The scenario, resolved.
         record: All that happened.
+        band: What an error of the step times would do; None if the scenario asks for none, or nothing is stated.
     """
 
     setup: Setup
     record: Record
+    band: Band | None = None
 
     @property
     def scenario(self) -> Scenario:

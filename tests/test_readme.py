@@ -15,14 +15,18 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from worlds import SHARED
 
 import simulator as sim
+from cost_models import Profile, bundled_profiles
+from cost_models.fits import Error
 from simulator.bench import Bench, Measurement, bench
 from simulator.bench.running import cases
 from simulator.cli.tables import print_comparison, print_table
 from simulator.metrics import METRICS, json_keys
 from simulator.plots import save_figure, timeline_figure
 from simulator.studies.compare import Comparison
+from simulator.validation import validate
 from traces import READERS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,6 +40,27 @@ def glossary() -> str:
     rows = [f"| {metric.label} | {metric.unit} | {metric.definition} | `{json_keys(name)[0]}` |"
             for name, metric in METRICS.items()]
     return "\n".join(["| metric | unit | definition | in the JSON |", "|---|---|---|---|", *rows])
+
+
+def errors() -> str:
+    """What the bundled profiles state of their errors, as a Markdown table."""
+    rows = [f"| `{profile.name}` | {_source(profile)} | "
+            + " | ".join(_figures(error) for error in vars(profile.fit.errors).values()) + " |"
+            for profile in bundled_profiles().values() if profile.origin.kind == "derived"]
+    return "\n".join(["| profile | figures of | decode | prefill | mixed |", "|---|---|---|---|---|", *rows])
+
+
+def _source(profile: Profile) -> str:
+    found = re.search(r"[\w-]+/([\w-]+) @|(aiconfigurator)", profile.origin.source)
+    assert found
+    return found[1] or found[2]
+
+
+def _figures(error: Error | None) -> str:
+    if error is None:
+        return "not known"
+    assert error.bias_percent is not None
+    return f"{error.mape_percent:.1f} / {error.p95_percent:.1f} / {error.bias_percent:+.1f}"
 
 
 def printed(show: Callable[[Console], None]) -> str:
@@ -61,6 +86,14 @@ def speed(found: Bench) -> str:
     return printed(show)
 
 
+def validation(shared: Path) -> str:
+    """The errors of the recorded run, as a block of text."""
+    run = shared / "measured" / "llmservingsim" / "RTXPRO6000_Llama-3.1-8B__requests.jsonl"
+    found = validate("llama-3.1-8b-rtx-pro-6000-bf16", run, rows="odd",
+                     knobs={"max_num_seqs": 128, "max_num_batched_tokens": 2048})
+    return "\n".join(["```text", *str(found.table()).splitlines()[1:], "```"])
+
+
 def part(name: str, text: str) -> str:
     """What stands between the marks of this name."""
     found = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- end of {name} -->", text, re.DOTALL)
@@ -74,6 +107,14 @@ def blocks(language: str) -> list[str]:
 
 def test_the_glossary_is_the_metrics_table() -> None:
     assert part("glossary", README.read_text(encoding="utf-8")) == glossary()
+
+
+def test_the_errors_are_those_that_the_profiles_state() -> None:
+    assert part("errors", README.read_text(encoding="utf-8")) == errors()
+
+
+def test_the_validation_is_todays(shared: Path) -> None:
+    assert part("validation", README.read_text(encoding="utf-8")) == validation(shared)
 
 
 def test_the_formats_are_those_that_are_read() -> None:
@@ -137,8 +178,11 @@ def replace(name: str, new: str) -> None:
 def rewrite() -> None:
     """Put today's glossary, answer and picture in place."""
     found = sim.compare()
-    replace("glossary", glossary())
-    replace("answer", answer(found))
+    parts = {"glossary": glossary(), "errors": errors(), "answer": answer(found)}
+    if SHARED.is_dir():
+        parts["validation"] = validation(SHARED)
+    for name, new in parts.items():
+        replace(name, new)
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     save_figure(timeline_figure(found.equal_slots, what=found.equal), PICTURE)
 

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from simulator.cli.bench import bench
+from simulator.cli.calibrate import calibrate
 from simulator.cli.compare import compare
 from simulator.cli.conformance import conformance
 from simulator.cli.cost import show
@@ -17,6 +18,7 @@ from simulator.cli.trace import describe
 from simulator.cli.trace_fetch import fetch
 from simulator.cli.trace_files import convert, slice_
 from simulator.cli.trace_specs import fit, generate
+from simulator.cli.validate import validate
 from simulator.errors import choose
 from simulator.version import __version__
 
@@ -37,6 +39,8 @@ app.command("run")(run)
 app.command("list")(list_)
 app.command("conformance")(conformance)
 app.command("bench")(bench)
+app.command("calibrate")(calibrate)
+app.command("validate")(validate)
 traces_app = typer.Typer(cls=Commands, help="Look into traces, cut, convert, draw and fetch them.")
 traces_app.command("describe")(describe)
 traces_app.command("convert")(convert)

@@ -119,6 +119,9 @@ class Simulated(Shaped, Reading, Named):
     noise: Annotated[str | None, Option(metavar="profile|X", rich_help_panel=ENGINE, help=(
         "Steps last longer or shorter at random: as the errors of the calibrated cost model scatter, or by a standard "
         "deviation of X times the mean. The mean stays."))] = None
+    error_band: Annotated[str | None, Option(metavar="stated|PERCENT", rich_help_panel=MEASURES, help=(
+        "Also simulate with every step shorter and longer, by the bias that the cost model states or by so many "
+        "percent, and say what that does to throughput, TTFT and TPOT."))] = None
     cuda_graph_sizes: Annotated[str, Option(metavar="vllm|none|LIST", rich_help_panel=ENGINE, help=(
         "Pad decode-only steps to these batch sizes, such as 1,2,4,8; vllm: those that it captures."))] = (
         Scenario.cuda_graph_sizes)
@@ -149,6 +152,8 @@ class Simulated(Shaped, Reading, Named):
             "tensor_parallel_size": values.count("--tensor-parallel-size", self.tensor_parallel_size),
             "cost_model": self.cost_model,
             "noise": values.number("--noise", self.noise) if self.noise not in (None, "profile") else self.noise,
+            "error_band": self.error_band if self.error_band in (None, "stated") else values.number(
+                "--error-band", self.error_band),
             "cuda_graph_sizes": self.cuda_graph_sizes,
             "scheduler_overhead": values.overheads(self.scheduler_overhead),
             "request_overhead": values.number("--request-overhead", self.request_overhead),

@@ -15,7 +15,7 @@ from simulator.cli.output import ResultDirectory, detail_name, run_files, run_na
 from simulator.cli.progress import Bar
 from simulator.cli.summary import print_summary
 from simulator.policies.making import make_policies
-from simulator.remarks import remarks
+from simulator.remarks import band_remark, remarks
 from simulator.scenario import Scenario
 from simulator.simulate import run as simulate
 
@@ -48,7 +48,7 @@ def run(simulated: Simulated, written: Written, common: Common,
         print(document, end="")
         return
     print_summary(answers(), result, asked["percentiles"], asked["metrics"])
-    for line in remarks(result):
+    for line in [*remarks(result), *filter(None, [band_remark(result)])]:
         answers().print(line, markup=False)
     if saves and not common.quiet:
         note(f"written to {directory.path / name}")

@@ -134,7 +134,8 @@ def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     scenario = scenario_of(trace=trace, **options)
     scenario = as_read(scenario)    # once for all runs
     mains = {(label, kind): _under(kind, scenario, policy) for kind in LOADS for label, policy in contenders.items()}
-    wanted = _pairs(mains, contenders)
+    plain = {key: main.but(error_band=None) for key, main in mains.items()}    # a band is of the runs that are shown
+    wanted = _pairs(plain, contenders)
     runner = _Runner(progress, [*mains.values(), *(side for _, pair in wanted for side in pair.sides)])
     results = {key: runner.run(main) for key, main in mains.items()}
     equal = {label: runner.run(alike) for label, alike in _alike(wanted, *contenders).items()}
@@ -207,7 +208,8 @@ class _Runner:
 
 
 def _key(scenario: Scenario) -> str:
-    return json.dumps(scenario.to_dict(), default=str)
+    """What the run of a scenario is known by; a band changes nothing in it."""
+    return json.dumps(scenario.but(error_band=None).to_dict(), default=str)
 
 
 __all__ = ["Comparison", "Ratio", "compare"]

@@ -9,7 +9,7 @@ from cost_models import StepShape
 from simulator.ledger import SLOT_PARTS
 from simulator.memory.base import UNLIMITED
 from simulator.metrics import METRICS, json_keys
-from simulator.remarks import remarks
+from simulator.remarks import band_remark, remarks
 from simulator.result import Result
 from simulator.studies.ideas import side_by_side
 from simulator.studies.ratios import RATIOS
@@ -57,6 +57,7 @@ def measured(title: str, results: Mapping[str, Result], names: tuple[str, ...]) 
     notes = ["Slots of " + "; ".join(f"{label}: {result.slots.meaning}" for label, result in results.items()) + "."]
     notes += [f"{label} refuses more than {result.policy.max_outstanding:,} requests at once, so its clients hold "
               "theirs back, and its latencies begin later." for label, result in results.items() if _holds_back(result)]
+    notes += [f"{label}, {band}." for label, result in results.items() if (band := band_remark(result))]
     return Table(title, ("", *results), tuple(rows), " ".join(notes))
 
 

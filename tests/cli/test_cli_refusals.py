@@ -18,7 +18,8 @@ Call = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]
 
 WORDS = [
-    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, conformance, bench, trace, cost)"),
+    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, conformance, bench, calibrate, "
+           "validate, trace, cost)"),
     ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe, convert, slice, "
      "generate, fit, fetch)"),
     ("run --shape stage:5", "cannot read shape 'stage:5' (there are ramp:1-10/300s (requests a second from 1 to 10 in "
@@ -48,6 +49,8 @@ WORDS = [
     ("run --num-prompts 1.5", "--num-prompts must be a whole number, not '1.5'"),
     ("run --rate-scale nan", "--rate-scale must be a number, not 'nan'"),
     ("run --burstiness 0", "--burstiness must be above 0, not 0.0"),
+    ("run --error-band 0", "--error-band must be above 0, not 0.0"),
+    ("run --error-band 100", "--error-band must be below 100 percent, not 100.0"),
     ("run --kv-capacity-tokens much", "--kv-capacity-tokens must be a whole number, not 'much'"),
     ("run --gpu-memory-utilization 2", "--gpu-memory-utilization must be at most 1, not 2.0"),
     ("run --goodput ttft", "--goodput takes NAME:VALUE, not 'ttft'"),

@@ -140,3 +140,16 @@ def test_the_published_traces_give_what_a_trial_simulation_gave(which: str, slot
     ragged, padded = TRIAL[which, slots]
     assert found.speedup()["paged"] == pytest.approx(ragged, rel=0.15)
     assert found.speedup()["deployed"] == pytest.approx(padded, rel=0.15)
+
+
+def test_a_band_is_of_the_runs_that_are_shown() -> None:
+    told: list[tuple[str, int, int]] = []
+    plain = sim.compare("azure-conv-2023", num_prompts=60)
+    found = sim.compare("azure-conv-2023", num_prompts=60, error_band=5, progress=lambda *line: told.append(line))
+    assert found.speedup() == plain.speedup()
+    for result in found.results.values():
+        summary = result.summary()
+        assert summary["mean_ttft_ms_low"] < summary["mean_ttft_ms"] < summary["mean_ttft_ms_high"]
+    assert all(result.band is None for result in found.equal_slots.values())
+    assert told[-1][1] <= told[-1][2]
+    assert sum("with every step 5% shorter or longer: output tokens/s" in table.note for table in found.tables()) == 2
