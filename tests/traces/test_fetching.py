@@ -1,8 +1,10 @@
 import hashlib
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ import traces.fetching
 from traces import Public, TraceError, catalogue, fetch, load, public
 from traces.fetching import catalogue_of
 
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "traces"
 CONTENT = b"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:48,396,109\n"
 
 
@@ -132,3 +135,16 @@ def test_importing_the_traces_loads_no_client():
     import sys
     code = "import sys, traces; traces.catalogue(); sys.exit('requests' in sys.modules or 'pooch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.skipif(not (SHARED / "MANIFEST.json").exists(), reason="the published traces are not beside the project")
+def test_checksums_that_were_measured_are_those_of_the_files():
+    manifest = json.loads((SHARED / "MANIFEST.json").read_text(encoding="utf-8"))
+    files = {each["sha256"]: each for each in manifest["files"]}
+    measured = [each for each in catalogue().values() if each.checksum == "measured"]
+    assert len(measured) == 5
+    for each in measured:
+        file = SHARED / files[each.sha256]["file"]
+        assert hashlib.sha256(file.read_bytes()).hexdigest() == each.sha256
+        assert (each.bytes, each.rows) == (file.stat().st_size, files[each.sha256]["rows"])
+        assert each.path.name == file.name
