@@ -1,17 +1,20 @@
-"""Clients: who sends the requests, and when. They know arrivals and limits, and neither policy nor cost.
+"""Clients: who sends the requests, and when. They know arrivals, limits and patience, and neither policy nor cost.
 
 Open loop: each request at its own time. Saturated: all at time 0. Closed loop: never more than ``max_concurrency``
 outstanding; a request that must wait for its turn counts as sent when it is sent, as `vllm bench serve` counts it.
+A request that is refused or takes too long is sent again as often as the client's patience says; it keeps its turn
+meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Protocol
 
 from simpy import Environment, Event
 
 from simulator.memory.base import UNLIMITED
+from simulator.patience import Patience
 from simulator.request import Request
 
 
@@ -20,6 +23,9 @@ class Server(Protocol):
 
     def submit(self, request: Request) -> None:
         """Take a request."""
+
+    def cancel(self, request: Request) -> None:
+        """Let a request go unfinished, and say when it is gone."""
 
     def close(self) -> None:
         """Learn that no request will follow."""
@@ -32,13 +38,23 @@ class Client:
         env: The SimPy environment.
         requests: The requests in the order of arrival; made as they are needed.
         max_concurrency: Most requests outstanding.
+        patience: How long it waits for an answer, and how often it tries again.
+        on_end: Called whenever a request has ended, answered or not.
+
+    Attributes:
+        answered, refused_for_good, aborted: How many requests have ended in each way.
     """
 
-    def __init__(self, env: Environment, requests: Iterator[Request], max_concurrency: int = UNLIMITED) -> None:
+    def __init__(self, env: Environment, requests: Iterator[Request], max_concurrency: int = UNLIMITED,
+                 patience: Patience | None = None, on_end: Callable[[], None] | None = None) -> None:
         self._env, self._requests, self._limit = env, requests, max_concurrency
+        self._patience, self._on_end = patience or Patience(), on_end
         self._next = next(requests, None)
-        self._outstanding = 0
+        self._outstanding = self.answered = self.refused_for_good = self.aborted = 0
+        self._tries: dict[int, int] = {}        # of those sent again: how often
+        self._open: set[Request] = set()        # those that time out, if nothing comes
         self._server: Server | None = None
+        self._sending = False
         self._held_back: Event | None = None    # set while the limit keeps back a request whose time has come
 
     def send_to(self, server: Server) -> None:
@@ -48,16 +64,36 @@ class Client:
 
     def finished(self, request: Request) -> None:
         """Hear that a request is answered: another one may take its turn."""
+        self._open.discard(request)
+        self.answered += 1
+        self._end()
+
+    def refused(self, request: Request) -> None:
+        """Hear that the server did not take a request: it is sent again, or it is lost."""
+        self._open.discard(request)
+        if not self._try_again(request):
+            self.refused_for_good += 1
+            self._end()
+
+    def cancelled(self, request: Request) -> None:
+        """Hear that a request that took too long is gone: it is sent again, or it is given up."""
+        self._open.discard(request)
+        if not self._try_again(request):
+            self.aborted += 1
+            self._end()
+
+    def _end(self) -> None:
+        """A request has ended: its turn is free."""
         self._outstanding -= 1
-        if self._held_back is not None:
+        if self._on_end:
+            self._on_end()
+        if self._held_back is not None and not self._sending:
             self._send_due()
             if not self._is_due():
                 self._held_back.succeed()
                 self._held_back = None
-
-    def refused(self, request: Request) -> None:
-        """Hear that the server did not take a request: it is lost, and the next one may be sent."""
-        self._outstanding -= 1
+        elif self._next is None and self._patience.retries:
+            self._close()
 
     def _run(self) -> Generator[Event, Any, None]:
         env = self._env
@@ -73,12 +109,52 @@ class Client:
         return self._next is not None and self._next.arrival <= self._env.now
 
     def _send_due(self) -> None:
-        assert self._server is not None
-        now: int = self._env.now    # type: ignore[assignment]
+        now, self._sending = self._env.now, True
         while self._next is not None and self._next.arrival <= now and self._outstanding < self._limit:
             request, self._next = self._next, next(self._requests, None)
-            request.arrival = now
             self._outstanding += 1
-            self._server.submit(request)
+            self._send(request)
+        self._sending = False
         if self._next is None:
+            self._close()
+
+    def _close(self) -> None:
+        """Say that no request will follow, once none will: whoever is outstanding may yet be sent again."""
+        if not (self._patience.retries and self._outstanding):
+            assert self._server is not None
             self._server.close()
+
+    def _send(self, request: Request) -> None:
+        assert self._server is not None
+        request.arrival = self._env.now    # type: ignore[assignment]
+        if self._patience.ends:
+            self._open.add(request)
+        self._server.submit(request)
+        if request in self._open:
+            self._watch(request)
+
+    def _watch(self, request: Request) -> None:
+        """Set the alarms of a request that the server has taken."""
+        first, whole = self._patience.first_token, self._patience.answer
+        if first is not None:
+            self._alarm(first, lambda: None if request.generated else self._hang_up(request))
+        if whole is not None:
+            self._alarm(whole, lambda: self._hang_up(request))
+
+    def _hang_up(self, request: Request) -> None:
+        """Cancel a request whose time is up, if it is still there."""
+        if request in self._open:
+            assert self._server is not None
+            self._server.cancel(request)
+
+    def _try_again(self, request: Request) -> bool:
+        """Send a request once more after a pause, unless it has had all its tries."""
+        tries = self._tries.get(request.index, 0)
+        if tries >= self._patience.retries:
+            return False
+        self._tries[request.index] = tries + 1
+        self._alarm(self._patience.pause(tries), lambda: self._send(request.again()))
+        return True
+
+    def _alarm(self, after: int, act: Callable[[], None]) -> None:
+        self._env.timeout(after).callbacks.append(lambda _: act())

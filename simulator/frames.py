@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.gate import REFUSED, VERDICTS
 from simulator.metrics import tpot
+from simulator.outcomes import Outcomes, words
 from simulator.record import Record
 from simulator.recorder import OBSTACLES
 from simulator.setup import Setup
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 REQUEST_COLUMNS: dict[str, str] = {
-    "status": "finished, rejected before it was sent, failed because it was refused, or unfinished",
-    "reason": "why it was rejected or refused",
+    "status": "finished, rejected before it was sent, failed because the engine refused it, aborted by its client, or "
+              "unfinished",
+    "reason": "why it was rejected, refused or aborted",
+    "tries": "how often it was sent; what follows is of the last try",
     "tenant": "as the trace names it",
     "priority": "as the trace has it; lower is more urgent",
     "arrival": "its time in the trace, with the load applied",
@@ -65,23 +67,16 @@ STEP_COLUMNS: dict[str, str] = {
 """Columns of the steps frame; a row a step."""
 
 
-def requests_frame(setup: Setup, record: Record, line: Timeline) -> pd.DataFrame:
+def requests_frame(setup: Setup, ended: Outcomes, line: Timeline) -> pd.DataFrame:
     """A row a row of the trace; see REQUEST_COLUMNS."""
     import pandas as pd
     rows = len(setup.output)
-    status = np.where(setup.verdict == 0, "unfinished", "rejected").astype(object)
-    status[line.request] = "finished"
-    reason, refused = _words(VERDICTS, setup.verdict), record.refused[:, 0]
-    status[refused], reason[refused] = "failed", REFUSED
-    sent = np.full(rows, np.nan)
-    for index, at in (record.sent.T, record.refused.T):
-        sent[index] = at / 1e9
     trace, parts, at = setup.trace, line.ttft_parts, line.request
     several = line.output > 1 if line.streams else np.zeros(len(line), bool)
     columns: dict[str, Any] = {
-        "status": status, "reason": reason, "tenant": trace.tenant or [None] * rows,
+        "status": ended.status, "reason": ended.reason, "tries": ended.tries, "tenant": trace.tenant or [None] * rows,
         "priority": [None] * rows if trace.priority is None else trace.priority,
-        "arrival": trace.arrival / 1e9, "sent": sent,
+        "arrival": trace.arrival / 1e9, "sent": np.where(ended.sent < 0, np.nan, ended.sent / 1e9),
         "admitted": _spread(rows, at, line.admitted), "first_token": _spread(rows, at, line.first_token),
         "last_token": _spread(rows, at, line.last_token), "delivered": _spread(rows, at, line.last_delivered),
         "left": _spread(rows, at, line.left),
@@ -100,7 +95,7 @@ def steps_frame(record: Record) -> pd.DataFrame:
     import pandas as pd
     columns: dict[str, Any] = {name: record.step(name) for name in STEP_COLUMNS}
     columns |= {"start": columns["start"] / 1e9, "end": columns["end"] / 1e9,
-                "blocked": _words(OBSTACLES, columns["blocked"])}
+                "blocked": words(OBSTACLES, columns["blocked"])}
     for name in ("promised", "empty"):
         columns[name] = pd.array(np.maximum(columns[name], 0), "Int64")
         columns[name][record.step(name) < 0] = pd.NA
@@ -112,8 +107,3 @@ def _spread(rows: int, at: NDArray[np.int64], ns: NDArray[Any]) -> NDArray[np.fl
     column = np.full(rows, np.nan)
     column[at] = ns / 1e9
     return column
-
-
-def _words(words: tuple[str | None, ...], codes: NDArray[np.integer[Any]]) -> NDArray[np.object_]:
-    """The words of the codes; code 0 says nothing."""
-    return np.array((None, *words[1:]), object)[codes]

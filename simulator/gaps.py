@@ -10,8 +10,9 @@ from simulator.record import Record
 
 
 def unordered_spans_of(record: Record, requests: Ints) -> Packed:
-    """The spans of these requests, as the record lists them."""
-    return record.spans[np.isin(record.spans[:, 0], requests)]
+    """The spans of these requests, as the record lists them, without tries that were cancelled."""
+    spans = record.last_spans
+    return spans[np.isin(spans[:, 0], requests)]
 
 
 def spans_of(record: Record, requests: Ints) -> Packed:

@@ -21,6 +21,8 @@ VERDICTS = ("accepted", "longer than max_model_len", "prompt fills the engine's 
 TOO_LONG, FILLS_ENGINE, NEVER_FITS, LONG_PROMPT = 1, 2, 3, 4
 REFUSED = "refused: the engine had as many requests as its front end takes (429)"
 """What a request is told that comes at the wrong moment, though it could be served."""
+TIMED_OUT = "timed out: its client had waited long enough, and had no tries left"
+"""What is said of a request that its client gives up."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,6 +45,14 @@ METRICS: dict[str, Metric] = {
         "Requests that can never be served, refused before any policy sees them.", "lower"),
     "failed": Metric("failed", "requests",
         "Requests that the engine's front end refused when they came, though it could have served them.", "lower"),
+    "aborted": Metric("aborted", "requests",
+        "Requests that the client gave up: their last try timed out. Null without a timeout.", "lower"),
+    "timed_out": Metric("timed out", "tries",
+        "Tries that the client cancelled because no first token or no whole answer came in time. Null without a "
+        "timeout.", "lower"),
+    "retried": Metric("retried", "tries",
+        "Tries beyond the first of a request, after it timed out or was refused. Latencies are those of the last try. "
+        "Null without retries.", None),
     "duration": Metric("duration", "s",
         "From the first request sent to the last token delivered.", "lower"),
     "offered_request_rate": Metric("requests/s offered", "1/s",

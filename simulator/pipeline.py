@@ -33,6 +33,8 @@ class PipelinedReplica(Replica):
 
     def _run(self) -> Generator[Event, Any, None]:
         while True:
+            if self._cancelled:
+                self._drop_cancelled(self.now)
             free = len(self._flight) < len(self._free_from)
             decision = self.policy.plan(self.queue, self.memory, self.now) if free and len(self.queue) else None
             if isinstance(decision, Step):

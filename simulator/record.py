@@ -32,6 +32,8 @@ class Record:
         stays: Request, start and end (ns) of each stay in a slot, in the order of their ends.
         sent: Request and when the client sent it (ns), in that order.
         refused: The same of requests that the engine refused at the door; they are not among those sent.
+        cancelled: Request, when it was gone after its client had cancelled it (ns), and the next step, in that order. A
+            request may be sent again after that, and be cancelled again.
         out_of_range: Steps outside the cost model's measured range.
     """
 
@@ -43,7 +45,26 @@ class Record:
     stays: Ints
     sent: Ints
     refused: Ints
+    cancelled: Ints
     out_of_range: int
+
+    @cached_property
+    def last_spans(self) -> Packed:
+        """The spans of each request's last try: what a try emitted that was cancelled is left out."""
+        return self._of_last_tries(self.spans, self.cancelled[:, 2])
+
+    @cached_property
+    def last_stays(self) -> Ints:
+        """The stays of each request's last try."""
+        return self._of_last_tries(self.stays, self.cancelled[:, 1])
+
+    def _of_last_tries(self, rows: Packed, since: Ints) -> Packed:
+        """Those rows of (request, start, ...) that start no earlier than the request's last try may."""
+        if not len(self.cancelled):
+            return rows
+        begins = np.zeros(1 + max(self.cancelled[:, 0].max(), rows[:, 0].max(initial=0)), np.int64)
+        begins[self.cancelled[:, 0]] = since    # of the same request, the last one stands
+        return rows[rows[:, 1] >= begins[rows[:, 0]]]
 
     def plan(self, column: str) -> Ints:
         """One column of the plans."""

@@ -51,12 +51,17 @@ class Recorder:
         self.stays = array("q")     # request, when it took its slot, when it gave it up
         self.sent = array("q")      # request, when the client sent it
         self.refused = array("q")   # request, when it was refused
+        self.cancelled = array("q")    # request, when it was gone after its client cancelled it, the next step
         self.out_of_range = 0       # steps outside the cost model's measured range
 
     def rest(self, empty: int) -> None:
         """There is nothing to run; the first word on it stands until a step runs."""
         if not self.rests or self.rests[-2] != len(self.ends):
             self.rests.extend((len(self.ends), empty))
+
+    def cancel(self, index: int, now: int) -> None:
+        """Request `index`, cancelled by its client, is gone; what it emitted lies before the next step."""
+        self.cancelled.extend((index, now, len(self.ends)))
 
     def span(self, index: int, first: int, last: int) -> None:
         """Request `index` emitted one token in each of the steps `first` to `last`."""
@@ -70,7 +75,7 @@ class Recorder:
         """The columns as read-only arrays."""
         return Record(self.plans.table(), _frozen(self.ends), packed(_frozen(self.used)), _frozen(self.rests, 2),
                       _frozen(self.spans, 3), _frozen(self.stays, 3), _frozen(self.sent, 2), _frozen(self.refused, 2),
-                      self.out_of_range)
+                      _frozen(self.cancelled, 3), self.out_of_range)
 
 
 def _frozen(column: array[int], width: int | None = None) -> Ints:

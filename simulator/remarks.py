@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.gate import REFUSED
+from simulator.gate import REFUSED, TIMED_OUT
 from simulator.result import Result
 
 BANDED = {"output_throughput": "output tokens/s", "mean_ttft_ms": "mean TTFT in ms", "mean_tpot_ms": "mean TPOT in ms"}
@@ -16,11 +16,15 @@ def remarks(result: Result) -> list[str]:
         (len(report.rejected), "rows left out of the trace"),
         (report.out_of_order, "rows of the trace sorted by arrival"),
         (summary["cut"], "outputs cut by --max-tokens"),
+        (summary["truncated"], "requests shortened to the longest that the model holds"),
         (summary["clipped"], "outputs cut by the engine's max_model_len"),
         (summary["longer_than_declared"], "outputs longer than the default declares; they declare their own"),
         (summary["out_of_range_steps"], "steps outside the measured range of the cost model"),
     ]
     lines = [f"{count:,} {what}" for count, what in told if count]
+    lines += report.notes
+    if summary["aborted"]:
+        lines.insert(0, f"aborted: {TIMED_OUT}: {summary['aborted']:,}")
     if summary["failed"]:
         lines.insert(0, f"failed: {REFUSED}: {summary['failed']:,}")
     if summary["rejected"]:

@@ -37,19 +37,23 @@ class Replica:
         exact: Ask the policy at every step and keep the decoding set as a plain list.
         on_finish: Called with each request that leaves.
         on_refuse: Called with each request that is refused because the engine has its hands full.
+        on_cancel: Called with each request that is gone because its client cancelled it; without it, nobody cancels.
         watch: See Watcher.
     """
 
     def __init__(self, env: Environment, policy: Policy, memory: Memory, pricing: Pricing, outputs: Sequence[int], *,
                  exact: bool = False, on_finish: Callable[[Request], None] | None = None,
-                 on_refuse: Callable[[Request], None] | None = None, watch: Watcher | None = None) -> None:
+                 on_refuse: Callable[[Request], None] | None = None,
+                 on_cancel: Callable[[Request], None] | None = None, watch: Watcher | None = None) -> None:
         self.env, self.policy, self.memory, self.pricing = env, policy, memory, pricing
         self.record = Recorder()
         self.decoding = (ListedSet if exact else LockstepSet)(memory.block_size, self.record.span)
         self.queue = Queue(self.decoding, policy.urgency())
         self._contract = Contract(policy, self.queue, memory)
         self.finished = 0
-        self._outputs, self._on_finish, self._on_refuse, self._watch = outputs, on_finish, on_refuse, watch
+        self._outputs, self._watch = outputs, watch
+        self._on_finish, self._on_refuse, self._on_cancel = on_finish, on_refuse, on_cancel
+        self._cancelled: dict[Request, None] = {}    # in the order in which their clients hung up; they are still here
         self._most = policy.max_outstanding
         self._fast = policy.is_steady() and not exact
         self._urgent = policy.urgency() is not None
@@ -75,6 +79,12 @@ class Replica:
         if self._doorbell is not None:
             self._ring()
 
+    def cancel(self, request: Request) -> None:
+        """Let a request go unfinished: after the step that runs, at once if none does. One that has left is ignored."""
+        assert self._on_cancel, "somebody cancels who said that nobody would"
+        self._cancelled[request] = None
+        self._ring()
+
     def close(self) -> None:
         """Say that no request will follow."""
         self.queue.closed = True
@@ -90,6 +100,8 @@ class Replica:
         yield Last(env, 0)    # whoever is there from the start is seen
         now = self.now
         while True:
+            if self._cancelled:
+                self._drop_cancelled(now)
             step = plan(queue, memory, now) if queue.running or len(queue) else idle(queue, memory, now)
             if isinstance(step, Step):
                 try:
@@ -155,8 +167,8 @@ class Replica:
         return now, list(accumulate(lasts, initial=now))[1:]
 
     def _shorten(self, step: Step, ends: list[int], used: list[int]) -> tuple[list[int], list[int]]:
-        """Keep the repetitions that start before an arrival that could be let in, and that find memory."""
-        if self._heeds_arrivals(step):
+        """Keep the repetitions that start before an event that could change the plan, and that find memory."""
+        if self._heeds_events(step):
             horizon = self.env.peek()
             if ends[-1] > horizon:
                 del ends[bisect_left(ends, horizon) + 1:]
@@ -199,13 +211,13 @@ class Replica:
         if step.chunks or not self._fast or step.fickle or step.preempted or step.trimmed or step.delay:
             return 1
         steps = self.decoding.steps_to_finish()
-        if self._heeds_arrivals(step) and (horizon := self.env.peek()) < UNLIMITED:
+        if self._heeds_events(step) and (horizon := self.env.peek()) < UNLIMITED:
             steps = min(steps, int(horizon - now) // duration + 1)    # more would hardly be kept
         return steps
 
-    def _heeds_arrivals(self, step: Step) -> bool:
-        """Whether an arrival could be let in: where urgency counts, it may pass a head that does not fit."""
-        return step.blocked is None or (step.blocked != "cap" and self._urgent)
+    def _heeds_events(self, step: Step) -> bool:
+        """Whether a client might hang up, or an arrival be let in: by urgency it may pass a head that does not fit."""
+        return self._on_cancel is not None or step.blocked is None or (step.blocked != "cap" and self._urgent)
 
     def _commit(self, step: Step, steps: int, now: int) -> None:
         """The tokens of the step exist now: count them, and let go who may leave."""
@@ -219,8 +231,11 @@ class Replica:
             if done := self._catch_up(step):
                 finished = sorted(finished + done, key=_order)
             self.memory.computed(step.chunks)
-        if finished or queue.held:
-            queue.hold(finished)
+        queue.hold(finished)
+        if self._cancelled:
+            self._drop_cancelled(now)
+            finished = [request for request in finished if request.order in queue.held]
+        if queue.held:
             for request in self.policy.leaving(finished, queue):
                 self._let_go(request, now)
         if self._watch:
@@ -240,6 +255,19 @@ class Replica:
                     self.record.span(request.index, last, last)
                     done.append(request)
         return done
+
+    def _drop_cancelled(self, now: int) -> None:
+        """Forget those whose clients have hung up, but for who computes in a batch that has not returned."""
+        for request in [each for each in self._cancelled if each.order not in self.queue.in_flight]:
+            del self._cancelled[request]
+            if not self.queue.drop(request, self.memory):
+                continue
+            if request.admitted is not None:
+                self._close_stay(request, now)
+                self.policy.dropped(request)
+            self.record.cancel(request.index, now)
+            if self._on_cancel:
+                self._on_cancel(request)
 
     def _let_go(self, request: Request, now: int) -> None:
         if request.order not in self.queue.held:

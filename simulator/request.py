@@ -78,6 +78,11 @@ class Request:
         """Whether it computes exactly one token in every step."""
         return self._set is not None
 
+    def again(self) -> Request:
+        """The same request as nobody has seen it yet: for another try."""
+        return Request(self.index, self.arrival, self.prompt, self.max_tokens, prefix=self.prefix,
+                       priority=self.priority, name=self._name)
+
     def reuse(self, tokens: int) -> None:
         """Find the KV of the first `tokens` at hand: they count as computed."""
         self._computed = tokens

@@ -23,6 +23,7 @@ from simulator.ledger import LEDGERS, Ledger, kv_ledger, slot_ledger, token_ledg
 from simulator.levels import kv_levels, slot_levels, token_levels
 from simulator.memory import UNLIMITED, Memory
 from simulator.metrics import PER_REQUEST
+from simulator.outcomes import Outcomes, outcomes
 from simulator.policies import Policy
 from simulator.record import Record
 from simulator.saved import load, write_whole
@@ -82,6 +83,11 @@ class Result:
     def timeline(self) -> Timeline:
         """The instants of every finished request, in ns."""
         return timeline(self.setup, self.record)
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """How each request ended."""
+        return outcomes(self.setup.verdict, self.record, self.timeline)
 
     @cached_property
     def gaps(self) -> Gaps:
@@ -153,7 +159,7 @@ class Result:
     @cached_property
     def requests(self) -> pd.DataFrame:
         """A row a row of the trace, times in seconds; columns as in `frames.REQUEST_COLUMNS`."""
-        return requests_frame(self.setup, self.record, self.timeline)
+        return requests_frame(self.setup, self.outcomes, self.timeline)
 
     @cached_property
     def steps(self) -> pd.DataFrame:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import inf, isnan
+from math import inf
 from typing import Any, Literal
 
 from cost_models import CostModel, ModelSpec
+from simulator import checks
 from simulator.errors import InputError, choose
-from simulator.memory.base import UNLIMITED
 from simulator.policies import Policy
-from traces import Trace
+from traces import Trace, shape_of
 
 Load = Literal["saturated", "trace"]
+TooLong = Literal["reject", "truncate"]
+MAPPINGS = ("knobs", "goodput", "scheduler_overhead", "mix", "tenants")
+FARTHEST = 1e8
+"""Seconds of the longest timeout or pause: three years."""
 MOST_BIAS = 100
 """Percent; steps that much shorter would take no time."""
 
@@ -28,13 +32,23 @@ class Scenario:
         knobs: Knobs of a policy given by name, such as {"max_num_seqs": 32}.
         load: "saturated": every request is queued at time 0, or, where the engine's front end takes only so many, as
             soon as it takes one more; "trace": at the trace's own times, and whom the front end refuses has failed.
-        num_prompts: Use only the first so many rows.
+        num_prompts: Stop after so many requests that the model can hold, the last step of all that is done to a trace.
+        mix: Other traces whose requests come too, each so many times as fast as it was recorded, by name or file.
+        tenants: Use only the requests of these tenants, each tenant's so many times as fast.
+        sample: Use this share of the requests, with lengths and load over time as they are; above 0, at most 1.
+        repeat: Go through the trace so many times; prompts of different rounds begin with nothing in common.
+        shape: Rates over time, such as "ramp:1-10/300s", "stage:5/60s,10/60s", "burst:x5/10s@60s", joined by "+".
         rate_scale: Speed the trace's own times up by this factor.
         request_rate: Replace the times by a process of so many requests a second; inf: all at 0.
         burstiness: Shape of the Gamma gaps of that process: 1 is Poisson, inf constant.
         max_concurrency: Most requests outstanding at the client.
+        ttft_timeout: Seconds after which the client cancels a request without a first token; None: it waits.
+        request_timeout: Seconds after which it cancels a request without its whole answer; None: it waits.
+        max_retries: How often the client sends a request again that timed out or was refused.
+        retry_backoff: Seconds before the first of these tries; doubled from one to the next.
         max_tokens: Declared output lengths: "exact", N, "xF", "model", or None for the default rule.
         max_model_len: Longest prompt plus output, in tokens; None: the model's.
+        too_long: What becomes of longer requests: "reject", or "truncate": the prompt loses its end, as far as needed.
         model: A model id, a ModelSpec, or a YAML file with a shape.
         gpu: A GPU id.
         dtype: Weights: "bf16" or "fp8".
@@ -62,12 +76,22 @@ class Scenario:
     knobs: Mapping[str, Any] = field(default_factory=dict)
     load: Load = "trace"
     num_prompts: int | None = None
+    mix: Mapping[str, float] = field(default_factory=dict)
+    tenants: Mapping[str, float] = field(default_factory=dict)
+    sample: float | None = None
+    repeat: int = 1
+    shape: str | None = None
     rate_scale: float = 1.0
     request_rate: float | None = None
     burstiness: float = 1.0
     max_concurrency: int | None = None
+    ttft_timeout: float | None = None
+    request_timeout: float | None = None
+    max_retries: int = 0
+    retry_backoff: float = 1.0
     max_tokens: str | int | None = None
     max_model_len: int | None = None
+    too_long: TooLong = "reject"
     model: ModelSpec | str = "llama-3.1-8b"
     gpu: str = "h100-80"
     dtype: str = "bf16"
@@ -88,26 +112,27 @@ class Scenario:
     def __post_init__(self) -> None:
         if self.load not in ("saturated", "trace"):
             raise InputError(f"load must be saturated or trace, not {self.load!r}")
-        for name in ("num_prompts", "max_concurrency", "max_model_len", "tensor_parallel_size"):
-            _check_count(name, getattr(self, name))
-        for name in ("rate_scale", "request_rate", "burstiness", "kv_capacity_tokens", "gpu_memory_utilization"):
-            _check_above_zero(name, getattr(self, name))
+        for name in ("num_prompts", "max_concurrency", "max_model_len", "tensor_parallel_size", "repeat"):
+            checks.count(name, getattr(self, name))
+        for name in ("rate_scale", "request_rate", "burstiness", "kv_capacity_tokens", "gpu_memory_utilization",
+                     "ttft_timeout", "request_timeout", "sample"):
+            checks.above_zero(name, getattr(self, name))
         if self.gpu_memory_utilization > 1:
             raise InputError(f"gpu_memory_utilization must be at most 1, not {self.gpu_memory_utilization}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise InputError(f"seed must be a whole number of at least 0, not {self.seed!r}")
+        checks.count("seed", self.seed, 0)
         if self.kv_capacity_tokens not in (None, inf) and self.kv_capacity_tokens != int(self.kv_capacity_tokens or 0):
             raise InputError(f"kv_capacity_tokens must be a whole number or inf, not {self.kv_capacity_tokens!r}")
-        for name in ("knobs", "goodput", "scheduler_overhead"):
+        for name in MAPPINGS:
             if not isinstance(getattr(self, name), Mapping):
                 raise InputError(f"{name} must map names to values, not {getattr(self, name)!r}")
+        self._check_traffic()
         for policy, overhead in self.scheduler_overhead.items():
-            _check_not_negative(f"scheduler_overhead of {policy}", *_pair(overhead))
-        _check_not_negative("request_overhead", self.request_overhead or 0)
+            checks.not_negative(f"scheduler_overhead of {policy}", *checks.pair("scheduler_overhead", overhead))
+        checks.not_negative("request_overhead", self.request_overhead or 0)
         if self.noise not in (None, "profile"):
-            _check_not_negative("noise, if not profile,", self.noise)
+            checks.not_negative("noise, if not profile,", self.noise)
         if self.error_band not in (None, "stated"):
-            _check_above_zero("error_band", self.error_band)
+            checks.above_zero("error_band", self.error_band)
             if not self.error_band < MOST_BIAS:    # type: ignore[operator]
                 raise InputError(f"error_band must be below {MOST_BIAS} percent, not {self.error_band}")
         if not isinstance(self.exact, bool):
@@ -116,12 +141,31 @@ class Scenario:
             raise InputError(f"trace must be a Trace, a name or a file, not {self.trace!r}")
         if not isinstance(self.policy, Policy | str):
             raise InputError(f"policy must be a name or a policy object such as Vllm(), not {self.policy!r}")
-        if self.request_rate is not None and self.rate_scale != 1:
-            raise InputError("rate_scale speeds up the trace's own times, and request_rate replaces them: give one")
         for metric, limit in self.goodput.items():
             if metric not in ("ttft", "tpot", "e2el"):
                 raise InputError(f"unknown goodput objective {metric!r} (known: ttft, tpot, e2el)")
-            _check_above_zero(f"goodput {metric}", limit)
+            checks.above_zero(f"goodput {metric}", limit)
+
+    def _check_traffic(self) -> None:
+        """What is done to the trace, and how patient the client is."""
+        if self.too_long not in ("reject", "truncate"):
+            raise InputError(f"too_long must be reject or truncate, not {self.too_long!r}")
+        if self.sample is not None and self.sample > 1:
+            raise InputError(f"sample must be at most 1, not {self.sample}")
+        for name in ("mix", "tenants"):
+            for part, weight in getattr(self, name).items():
+                checks.above_zero(f"{name} {part}", weight)
+        for name in ("ttft_timeout", "request_timeout", "retry_backoff"):
+            checks.not_negative(name, getattr(self, name) or 0)
+            if (getattr(self, name) or 0) > FARTHEST:
+                raise InputError(f"{name} must be at most {FARTHEST:g} seconds, not {getattr(self, name)}")
+        checks.count("max_retries", self.max_retries, 0)
+        if self.max_retries > 30:
+            raise InputError(f"max_retries must be at most 30, not {self.max_retries}")
+        replaces = shape_of(self.shape).replaces if self.shape else False
+        if (self.request_rate is not None) + (self.rate_scale != 1) + replaces > 1:
+            raise InputError("rate_scale speeds up the trace's own times, and request_rate and the ramps and stages of "
+                             "shape replace them: give one")
 
     def but(self, **changes: Any) -> Scenario:
         """The same scenario with some fields changed."""
@@ -130,7 +174,7 @@ class Scenario:
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values; objects are named, a trace with its digest."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        for name in ("knobs", "goodput", "scheduler_overhead"):
+        for name in MAPPINGS:
             plain[name] = dict(plain[name])
         if isinstance(self.trace, Trace):
             plain["trace"] = f"{self.trace.name} ({self.trace.digest})"
@@ -146,31 +190,3 @@ def scenario_of(**fields: Any) -> Scenario:
     for name in fields:
         choose("field of a scenario", name, Scenario.__dataclass_fields__)
     return Scenario(**fields)
-
-
-def _check_count(name: str, value: object) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
-    if value > UNLIMITED:
-        raise InputError(f"{name} must be at most {UNLIMITED} or inf, not {value}")
-
-
-def _pair(value: object) -> tuple[object, ...]:
-    if not isinstance(value, tuple | list) or len(value) != 2:
-        raise InputError(f"scheduler_overhead takes two numbers, ms and ms for each running request, not {value!r}")
-    return tuple(value)
-
-
-def _check_not_negative(name: str, *found: object) -> None:
-    for value in found:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
-            raise InputError(f"{name} must be a number of at least 0, not {value!r}")
-
-
-def _check_above_zero(name: str, value: object) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float) or isnan(value) or value <= 0:
-        raise InputError(f"{name} must be above 0, not {value!r}")

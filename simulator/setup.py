@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
@@ -26,10 +26,12 @@ from simulator.deployment import Deployment
 from simulator.errors import choose
 from simulator.gate import Rows, rows_for_engine, rows_for_model
 from simulator.memory.base import UNLIMITED
+from simulator.patience import Patience
 from simulator.policies import POLICIES
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policy
 from simulator.scenario import Scenario
+from simulator.traffic import longest_request, patience_of, read_trace, under_load
 from traces import Declared, Trace
 
 Ints = NDArray[np.int64]
@@ -53,6 +55,8 @@ class Setup:
         noise: Draws how long steps last; None: as long as they cost.
         scheduling: What the scheduler adds to a step, in ns: (constant, for each request that runs).
         request_overhead: What a request spends outside the engine's steps, in ns.
+        truncated: Requests that lost tokens because the model does not hold them.
+        patience: How long the client waits.
     """
 
     scenario: Scenario
@@ -68,6 +72,8 @@ class Setup:
     noise: Noise | None = None
     scheduling: tuple[int, int] = (0, 0)
     request_overhead: int = 0
+    truncated: int = 0
+    patience: Patience = field(default_factory=Patience)
 
     @property
     def prompt(self) -> Ints:
@@ -98,10 +104,12 @@ class Setup:
 def prepare(scenario: Scenario) -> Setup:
     """Resolve a scenario; whatever is wrong with it comes out here, in one line."""
     model = model_spec(scenario.model)
-    model_len = scenario.max_model_len or model.max_model_len
+    model_len = longest_request(scenario)
     pool, capacity = _pool(scenario, model)
     source = read_trace(scenario)
-    trace = under_load(source, scenario)
+    trace, cut = under_load(source, scenario), 0
+    if scenario.too_long == "truncate":
+        trace, cut = traces.truncated(trace, model_len)
     declared = traces.declare(trace, scenario.max_tokens, model_len)
     rows = rows_for_model(trace.prompt, declared.output, declared.max_tokens, model_len)
     asked = make_policy(scenario.policy, scenario.knobs)
@@ -110,8 +118,10 @@ def prepare(scenario: Scenario) -> Setup:
     rows = rows_for_engine(rows, asked.resolve(deployment), deployment)
     deployment = _deployment(scenario, capacity, model_len, rows)
     cost = _cost(scenario, model)
+    overhead = _request_overhead(scenario, cost)
     return Setup(scenario, source.digest, trace, declared, rows, deployment, asked.resolve(deployment), pool, model,
-                 cost, _noise(scenario, cost), scheduling(scenario, asked.name), _request_overhead(scenario, cost))
+                 cost, _noise(scenario, cost), scheduling(scenario, asked.name), overhead, cut,
+                 patience_of(scenario, streams=asked.streams, overhead=overhead))
 
 
 def _deployment(scenario: Scenario, capacity: int, model_len: int, rows: Rows) -> Deployment:
@@ -144,24 +154,6 @@ def scheduling(scenario: Scenario, policy: str) -> tuple[int, int]:
         choose("policy of scheduler_overhead", name, ("all", *POLICIES, policy))
     constant, each = scenario.scheduler_overhead.get(policy, scenario.scheduler_overhead.get("all", (0.0, 0.0)))
     return round(constant * 1e6), round(each * 1e6)
-
-
-def read_trace(scenario: Scenario) -> Trace:
-    """The scenario's trace, as far as it is used."""
-    trace = scenario.trace
-    if not isinstance(trace, Trace):
-        trace = traces.load(trace, seed=scenario.seed)
-    return trace if scenario.num_prompts is None else trace.head(scenario.num_prompts)
-
-
-def under_load(trace: Trace, scenario: Scenario) -> Trace:
-    """The trace with the arrivals of the scenario's load."""
-    if scenario.load == "saturated":
-        return trace.saturated()
-    if scenario.request_rate is not None:
-        rng = np.random.default_rng([scenario.seed, 1])
-        return trace.at_rate(scenario.request_rate, scenario.burstiness, rng)
-    return trace.scale_rate(scenario.rate_scale)
 
 
 def _pool(scenario: Scenario, model: ModelSpec) -> tuple[KvPool | None, int]:

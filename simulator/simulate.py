@@ -88,18 +88,17 @@ def _sharing(progress: Progress | None, runs: int) -> Iterator[Progress | None]:
 def _simulated(setup: Setup, progress: Progress | None = None, watch: Watcher | None = None,
                env: Environment | None = None) -> Result:
     env = env or Environment(initial_time=0)
-    client = Client(env, requests_of(setup), _most_outstanding(setup))
     accepted = int((setup.verdict == 0).sum())
-    counting = _counter(accepted, progress)
+    client = Client(env, requests_of(setup), _most_outstanding(setup), setup.patience, _counter(accepted, progress))
     memory = setup.policy.memory(setup.deployment, setup.output)
     replica = replica_for(env, setup.policy, memory, Pricing(setup.cost, setup.noise, setup.scheduling),
                           setup.output.data, exact=setup.scenario.exact,
-                          on_finish=counting(_delayed(env, setup, client.finished)),
-                          on_refuse=counting(client.refused), watch=watch)
+                          on_finish=_delayed(env, setup, client.finished), on_refuse=client.refused,
+                          on_cancel=client.cancelled if setup.patience.ends else None, watch=watch)
     client.send_to(replica)
     with _without_collector():
         env.run()
-    _check(replica, accepted)
+    _check(replica, client, accepted)
     return Result(setup, replica.record.freeze())
 
 
@@ -146,27 +145,25 @@ def _delayed(env: Environment, setup: Setup, ear: Ear) -> Ear:
     return heard
 
 
-def _counter(accepted: int, progress: Progress | None) -> Callable[[Ear], Ear]:
-    """Makes the client's ears tell progress on the way; whoever is refused is answered, too."""
-    answered = 0
+def _counter(accepted: int, progress: Progress | None) -> Callable[[], None] | None:
+    """Hears of every request that has ended, and tells progress now and then."""
+    if progress is None:
+        return None
+    ended = 0
 
-    def counting(ear: Ear) -> Ear:
-        def heard(request: Request) -> None:
-            nonlocal answered
-            answered += 1
-            if progress is not None and (answered % PROGRESS_EVERY == 0 or answered == accepted):
-                progress(answered, accepted)
-            ear(request)
+    def heard() -> None:
+        nonlocal ended
+        ended += 1
+        if ended % PROGRESS_EVERY == 0 or ended == accepted:
+            progress(ended, accepted)
 
-        return ear if progress is None else heard
-
-    return counting
+    return heard
 
 
-def _check(replica: Replica, accepted: int) -> None:
-    """Every accepted request was answered or refused, and all memory is back."""
+def _check(replica: Replica, client: Client, accepted: int) -> None:
+    """Every accepted request was answered, refused or given up, and all memory is back."""
     queue, memory, name = replica.queue, replica.memory, replica.policy.name
-    if replica.finished + len(replica.record.refused) // 2 != accepted or len(queue):
+    if replica.finished + client.refused_for_good + client.aborted != accepted or len(queue):
         waits = f"; the head of the queue has {queue.waiting[0]}" if queue.waiting else ""
         raise StalledError(f"{name}: stalled at {replica.env.now / 1e9:.6f} s with {len(queue.waiting)} waiting and "
                            f"{len(queue.running)} running, {replica.finished} of {accepted} answered, "

@@ -75,17 +75,27 @@ class Gaps:
 
 
 def gaps_between(record: Record, line: Timeline) -> Gaps:
-    """Every gap from the first request sent to the last step. Nobody is admitted in a gap: a queue only grows there."""
+    """Every gap from the first request sent to the last step, cut where a client hangs up in it.
+
+    Nobody is admitted in a gap, so a queue only grows between the cuts.
+    """
     if not len(record.ends):
         return Gaps(*(np.zeros(0, np.int64) for _ in range(5)))
     sent = np.sort(record.sent[:, 1])
     before, after = np.concatenate((sent[:1], record.plan_ends[:-1])), record.plan("start")    # each plan
     idle = after > before
-    start, end = before[idle], after[idle]
+    start, end = _cut(before[idle], after[idle], record.cancelled[:, 1])
     in_slots = _until(record.stays[:, 1], start) - _until(record.stays[:, 2], start)
-    waiting = _until(sent, start) - _until(line.left, start) - in_slots
+    waiting = _until(sent, start) - _until(line.left, start) - _until(record.cancelled[:, 1], start) - in_slots
     next_sent = np.append(sent, end[-1:])[_until(sent, start)]
-    return Gaps(record.firsts[idle] - 1, start, end, in_slots, np.minimum(np.where(waiting > 0, start, next_sent), end))
+    return Gaps(_until(record.ends, start) - 1, start, end, in_slots,
+                np.minimum(np.where(waiting > 0, start, next_sent), end))
+
+
+def _cut(start: Ints, end: Ints, at: Ints) -> tuple[Ints, Ints]:
+    """The gaps between `start` and `end`, those in two that have one of the instants inside."""
+    inside = np.setdiff1d(at[_until(start, at) > _until(end, at)], start)
+    return np.sort(np.concatenate((start, inside))), np.sort(np.concatenate((end, inside)))
 
 
 def _until(events: Ints, instants: Ints) -> Ints:

@@ -234,6 +234,21 @@ class Queue:
         memory.release(request)
         request.reuse(0)
 
+    def drop(self, request: Request, memory: Memory) -> bool:
+        """Take a request out, wherever it is, and its memory back. False if it is not here."""
+        if request.order is not None and self.running.get(request.order) is request:
+            if request.order in self.held:
+                self.let_go(request)
+            else:
+                self.stop(request)
+            memory.release(request)
+            return True
+        for line in (self.waiting, self.swapped):
+            if request in line:
+                line.remove(request)
+                return True
+        return False
+
     def let_go(self, request: Request) -> None:
         """Give up the slot of a finished request."""
         assert request.order is not None

@@ -14,7 +14,7 @@ from simulator.band import NO_BAND
 from simulator.distribution import PERCENTILE_METHOD
 from simulator.errors import InputError, choose
 from simulator.gaps import gap_lists, spans_of
-from simulator.gate import REFUSED, VERDICTS
+from simulator.gate import VERDICTS
 from simulator.memory.base import UNLIMITED
 from simulator.metrics import METRICS, MS, json_keys, meets
 from simulator.throughput import (
@@ -83,7 +83,10 @@ def _header(result: Result) -> dict[str, Any]:
             "tokenizer_id": None, "num_prompts": len(setup.output), "request_rate": plain(rate),
             "burstiness": None if saturated or rate is None else plain(scenario.burstiness),
             "max_concurrency": scenario.max_concurrency, "load": scenario.load,
-            "rate_scale": None if saturated or rate is not None else scenario.rate_scale}
+            "ttft_timeout": scenario.ttft_timeout, "request_timeout": scenario.request_timeout,
+            "max_retries": scenario.max_retries, "retry_backoff": scenario.retry_backoff,
+            "rate_scale": None if saturated or rate is not None else scenario.rate_scale, "shape": scenario.shape,
+            "trace_notes": "; ".join(setup.trace.report.notes) or None}
 
 
 def _deployment(result: Result) -> dict[str, Any]:
@@ -105,15 +108,24 @@ def _requests(result: Result) -> dict[str, Any]:
     counts = np.bincount(setup.verdict, minlength=len(VERDICTS)).tolist()
     tokens = np.where(rejected, setup.trace.prompt + setup.declared.output, 0)
     largest = int(tokens.argmax()) if rejected.any() else None
-    return {"completed": len(result.timeline), "failed": len(result.record.refused),
-            "rejected": int(rejected.sum()),
+    return {"completed": len(result.timeline), "failed": result.outcomes.count("failed"),
+            "rejected": int(rejected.sum()), **_impatience(result),
             "rejected_reasons": _joined({VERDICTS[code]: count for code, count in enumerate(counts) if code and count},
                                         ": "),
             "largest_rejected_request": largest,
             "largest_rejected_tokens": None if largest is None else int(tokens[largest]),
-            "clipped": setup.rows.clipped, "cut": setup.declared.cut, "longer_than_declared": setup.declared.longer,
+            "truncated": setup.truncated, "clipped": setup.rows.clipped, "cut": setup.declared.cut,
+            "longer_than_declared": setup.declared.longer,
             "total_input_tokens": int(result.timeline.prompt.sum()),
             "total_output_tokens": int(result.timeline.output.sum())}
+
+
+def _impatience(result: Result) -> dict[str, Any]:
+    """What the client gave up and tried again; None where it waits for ever and tries once."""
+    patience, ended = result.setup.patience, result.outcomes
+    return {"aborted": ended.count("aborted") if patience.ends else None,
+            "timed_out": ended.timed_out if patience.ends else None,
+            "retried": ended.retried if patience.retries else None}
 
 
 def _throughput(result: Result) -> dict[str, Any]:
@@ -163,16 +175,12 @@ def details(result: Result) -> dict[str, list[Any]]:
     lists: list[list[int]] = [[] for _ in line.request]
     if line.streams:
         lists = gap_lists(record, spans_of(record, line.request), line.request)
-    refused = dict(record.refused.tolist())
-    sent = dict(record.sent.tolist()) | refused
-    starts = [sent.get(row) for row in range(rows)]
-    errors = [VERDICTS[verdict] if verdict else REFUSED if row in refused else ""
-              for row, verdict in enumerate(setup.verdict.tolist())]
     times = {"ttfts": line.ttft, "latencies": line.e2el, "queue_times": line.queue_time}
     return {"input_lens": setup.prompt.tolist(), "output_lens": _at(rows, line.request, line.output.tolist()),
             **{name: _at(rows, line.request, (ns / 1e9).tolist()) for name, ns in times.items()},
             "itls": _at(rows, line.request, [[ns / 1e9 for ns in gaps] for gaps in lists]),
-            "start_times": [None if ns is None else ns / 1e9 for ns in starts], "errors": errors}
+            "start_times": [None if ns < 0 else ns / 1e9 for ns in result.outcomes.sent.tolist()],
+            "errors": [reason or "" for reason in result.outcomes.reason]}
 
 
 def _at(rows: int, where: Any, values: list[Any]) -> list[Any]:

@@ -20,7 +20,7 @@ class Timeline:
     Attributes:
         request: Row of the trace.
         prompt, output: Tokens.
-        sent: The client sent it.
+        sent: The client sent it; if it was sent several times, the last one.
         admitted: Its first stay in a slot began.
         served: The stay began in which it emitted its first token.
         first_token, last_token: The step ended that emitted the token.
@@ -79,8 +79,8 @@ def timeline(setup: Setup, record: Record) -> Timeline:
     """The instants of those requests that have emitted all their tokens and left."""
     rows = len(setup.output)
     ends = record.ends
-    spanned, first_step, last_step = record.spans.T
-    stayed, since, until = record.stays.T
+    spanned, first_step, last_step = record.last_spans.T
+    stayed, since, until = record.last_stays.T
     request = finished(setup, record)
     first_token = ends[_earliest(rows, spanned, first_step)[request]]
     last_token = ends[_latest(rows, spanned, last_step)[request]]
@@ -100,8 +100,8 @@ def timeline(setup: Setup, record: Record) -> Timeline:
 def finished(setup: Setup, record: Record) -> Ints:
     """Rows of the trace whose requests have emitted all their tokens and left, in order."""
     rows = len(setup.output)
-    emitted = np.bincount(record.spans[:, 0], record.tokens_of(record.spans), rows)
-    left = np.bincount(record.stays[:, 0], minlength=rows) > 0
+    emitted = np.bincount(record.last_spans[:, 0], record.tokens_of(record.last_spans), rows)
+    left = np.bincount(record.last_stays[:, 0], minlength=rows) > 0
     return np.flatnonzero((emitted == setup.output) & left)
 
 

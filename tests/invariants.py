@@ -5,6 +5,7 @@ A message names the step or the request that broke the rule.
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from math import inf
 
@@ -16,28 +17,35 @@ from simulator.memory.prefix import PrefixCached
 
 
 def nobody_is_lost(world: World) -> None:
-    """submitted = finished + running + waiting (+ swapped out) at every plan, and nothing is left at the end."""
+    """submitted = finished + cancelled + running + waiting (+ swapped out) at every plan; nothing is left at the end.
+
+    Whoever is not answered was cancelled as often as the client's patience allows, and nobody more often.
+    """
     for tick in world.ticks:
         present = len(tick.running) + len(tick.waiting) + len(tick.swapped)
         known = f"at {tick.now} ns: {tick.submitted} sent, {tick.gone} gone, {present} here"
         assert tick.submitted == tick.gone + present, known
         known = f"at {tick.now} ns: somebody is in two places"
         assert len({*tick.running, *tick.waiting, *tick.swapped}) == present, known
-    assert sorted(world.left) == list(range(len(world.rows))), "somebody never left, or left twice"
-    assert world.replica.finished == len(world.rows)
+    assert len(set(world.left)) == len(world.left) == world.replica.finished, "somebody left twice"
+    tries = Counter(world.dropped)
+    for index in range(len(world.rows)):
+        given_up = tries[index] == world.patience.retries + 1
+        assert given_up == (index in world.aborted), f"request {index} was cancelled {tries[index]} times"
+    assert (world.client.answered, world.client.aborted) == (len(world.left), len(world.aborted))
     assert len(world.replica.queue) == 0
 
 
 def each_token_is_emitted_once(world: World) -> None:
-    """Spans of a request never overlap, and cover exactly its output."""
-    spans = world.record.spans
-    for index, output in enumerate(world.output):
+    """Spans of a request's last try never overlap, and cover exactly its output; of who was given up there are none."""
+    spans, wanted = world.record.last_spans, [0 if i in world.aborted else n for i, n in enumerate(world.output)]
+    for index, output in enumerate(wanted):
         own = sorted(spans[spans[:, 0] == index, 1:].tolist())
         assert all(first <= last for first, last in own), f"request {index}: an empty span"
         assert all(a[1] < b[0] for a, b in pairwise(own)), f"request {index}: spans overlap: {own}"
         assert len(world.tokens(index)) == output, f"request {index}: emitted {own}, not {output}"
     counted = np.bincount(spans[:, 0], world.record.tokens_of(spans), len(world.output))
-    assert counted.tolist() == world.output, "the record counts its tokens differently"
+    assert counted.tolist() == wanted, "the record counts its tokens differently"
 
 
 def tokens_are_where_the_log_has_them(world: World) -> None:
@@ -46,22 +54,26 @@ def tokens_are_where_the_log_has_them(world: World) -> None:
     for tick in world.ticks:
         for who in tick.sampled:
             emitted[who] += range(tick.first, tick.first + tick.steps)
+    begins = {index: step for index, _, step in world.record.cancelled.tolist()}
     for index, steps in enumerate(emitted if world.ticks else []):
-        assert world.tokens(index) == steps, f"request {index}"
+        assert world.tokens(index) == [step for step in steps if step >= begins.get(index, 0)], f"request {index}"
 
 
 def tokens_add_up(world: World) -> None:
     """What was computed is every prompt and output token but the last of each, plus what was computed again.
 
-    Less what was found: the KV of others' prompts that a request did not compute itself.
+    Less what was found: the KV of others' prompts that a request did not compute itself. Who was cancelled has computed
+    more or less than that.
     """
     steps = world.record.steps
+    assert (steps["redone"] <= steps["prompt"]).all()
+    if world.dropped:
+        return
     useful = sum(prompt + output - 1 for _, prompt, output, _ in world.rows)
     computed = int((steps["decodes"] + steps["prompt"] - steps["redone"]).sum())
     if world.ticks or not any(world.prefixes):
         assert computed == useful - _found(world)
     assert computed <= useful
-    assert (steps["redone"] <= steps["prompt"]).all()
 
 
 def _found(world: World) -> int:
@@ -152,10 +164,10 @@ def the_clock_never_runs_backwards(world: World) -> None:
 
 
 def lives_are_in_order(world: World) -> None:
-    """arrival <= sent <= admitted <= first token <= last token <= left."""
+    """arrival <= sent <= admitted <= first token <= last token <= left, in the last try of who is answered."""
     sent = world.sent()
-    for index, row in enumerate(world.rows):
-        times, stays = world.token_times(index), world.stays(index)
+    for index in world.left:
+        row, times, stays = world.rows[index], world.token_times(index), world.stays(index, last_try=True)
         assert row[0] <= sent[index] <= stays[0][0] < times[0], f"request {index}: sent {sent[index]}, {stays}, {times}"
         assert times == sorted(times)
         assert times[-1] <= stays[-1][1] == world.left_at[index]
@@ -172,14 +184,18 @@ def every_step_makes_progress(world: World) -> None:
 
 
 def nobody_waits_at_an_idle_replica(world: World) -> None:
-    """When the replica stops, nobody is there, unless the policy says Wait; it starts again with an arrival."""
+    """When the replica stops, nobody is there, unless the policy says Wait; it starts again with an arrival.
+
+    Or when somebody hangs up.
+    """
     if getattr(world.policy, "max_wait", 0) == inf:    # it sleeps until a batch is full
         return
     steps, sent = world.record.steps, np.sort(world.record.sent[:, 1])
-    gone = np.sort(np.array([world.left_at[index] for index in world.left], np.int64))
+    hung_up = world.record.cancelled[:, 1]
+    gone = np.sort(np.concatenate((np.array([world.left_at[index] for index in world.left], np.int64), hung_up)))
     idle_from = np.concatenate(([0], steps["end"][:-1])) if len(steps["end"]) else np.empty(0, np.int64)
     for since, until in zip(idle_from.tolist(), steps["start"].tolist(), strict=True):
-        if since < until and not any(since <= at < until for at in world.waits):
+        if since < until and until not in hung_up and not any(since <= at < until for at in world.waits):
             assert until in sent, f"idle from {since} to {until} ns, and nobody arrived then"
             here = int((sent < until).sum() - (gone < until).sum())
             assert here == 0, f"idle from {since} to {until} ns with {here} requests there"
@@ -218,18 +234,19 @@ def slot_seconds_add_up(world: World) -> None:
 
 
 def the_client_keeps_its_limit(world: World) -> None:
-    """Never more than max_concurrency outstanding, and nobody is held back below it."""
-    sent, changes = world.sent(), []
+    """Never more than max_concurrency outstanding, from the first try to the end; nobody is held back below it."""
+    sent, changes = dict(reversed(world.record.sent.tolist())), []    # the first try
+    ended = dict(world.record.cancelled[:, :2].tolist()) | world.left_at
     assert sorted(sent) == list(range(len(world.rows)))
     for index, at in sent.items():
-        changes += [(at, 1), (world.left_at[index], -1)]
+        changes += [(at, 1), (ended[index], -1)]
     outstanding = np.cumsum([change for _, change in sorted(changes)])    # who leaves at an instant goes first
     assert not len(outstanding) or outstanding.max() <= world.max_concurrency
     for index, at in sent.items():
         arrival = world.rows[index][0]
         if at > arrival:
-            assert at in world.left_at.values(), f"request {index} was sent at {at} ns, when nobody had left"
-            there = sum(sent[i] < at <= world.left_at[i] for i in sent)
+            assert at in ended.values(), f"request {index} was sent at {at} ns, when nobody had left"
+            there = sum(sent[i] < at <= ended[i] for i in sent)
             assert there >= world.max_concurrency, f"request {index} was held back with {there} outstanding"
 
 

@@ -19,6 +19,7 @@ from cost_models import Constant, CostModel, Noise, StepShape
 from simulator.clients import Client
 from simulator.deployment import Deployment
 from simulator.memory import UNLIMITED, Memory
+from simulator.patience import Patience
 from simulator.pipeline import replica_for
 from simulator.policies import Policy
 from simulator.pricing import Pricing
@@ -85,7 +86,8 @@ class Tick:
     paused: bool                    # the decoding set takes no part
     swapped: list[int]              # those whose KV waits outside the GPU
     submitted: int
-    gone: int                       # requests that had left before
+    gone: int                       # requests that had left or been cancelled before
+    answered: int                   # of these, those that had left
     admitted: list[int] = field(default_factory=list)
     sampled: list[int] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
@@ -129,6 +131,8 @@ class World:
     error: Exception | None = None
     plans: int = 0
     waits: list[int] = field(default_factory=list)    # when the policy said Wait
+    patience: Patience = field(default_factory=Patience)
+    dropped: list[int] = field(default_factory=list)    # who was cancelled, once for each time
 
     @property
     def log(self) -> list[str]:
@@ -143,9 +147,15 @@ class World:
     def __post_init__(self) -> None:
         self.output = [row[2] for row in self.rows]
 
+    @property
+    def aborted(self) -> set[int]:
+        """Who was never answered."""
+        return set(range(len(self.rows))) - set(self.left)
+
     def tokens(self, index: int) -> list[int]:
-        """Numbers of the steps in which a request emitted its tokens."""
-        own, paused = self.record.spans[self.record.spans[:, 0] == index], self.record.steps["paused"]
+        """Numbers of the steps in which a request emitted the tokens of its last try."""
+        spans = self.record.last_spans
+        own, paused = spans[spans[:, 0] == index], self.record.steps["paused"]
         return sorted(step for _, first, last in own.tolist() for step in range(first, last + 1)
                       if step == first or not paused[step])
 
@@ -153,8 +163,8 @@ class World:
         """When its tokens were made, ns."""
         return self.record.ends[self.tokens(index)].tolist()
 
-    def stays(self, index: int) -> list[tuple[int, int]]:
-        stays = self.record.stays
+    def stays(self, index: int, *, last_try: bool = False) -> list[tuple[int, int]]:
+        stays = self.record.last_stays if last_try else self.record.stays
         return [tuple(stay) for stay in stays[stays[:, 0] == index, 1:].tolist()]
 
     def sent(self) -> dict[int, int]:
@@ -172,6 +182,7 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
          cost: CostModel | None = None, exact: bool = False, max_concurrency: int | None = None,
          max_model_len: int = 4096, keep: bool = True, verify: bool = True, fails: bool = False,
          prefixes: Sequence[Prefix] = (), priorities: Sequence[int] = (), noise: Noise | None = None,
+         patience: Patience | None = None,
          scheduling: tuple[int, int] = (0, 0)) -> World:
     """Run one world to its end and check every invariant.
 
@@ -184,6 +195,7 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
         fails: Keep an error of the run in `error` and check nothing, instead of raising it.
         prefixes: Shared prefix of each request's prompt; nobody has one by default.
         priorities: Priority of each request; 0 by default.
+        patience: Of the client; it waits for ever by default.
         noise, scheduling: See Pricing.
     """
     rows = [(*row, row[2])[:4] for row in rows]
@@ -196,9 +208,10 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
     requests = (Request(index, row[0], row[1], row[3], prefix=prefixes[index], priority=priorities[index])
                 for index, row in enumerate(rows))
     limit = max_concurrency or policy.max_outstanding    # a front door that refuses is kept below
-    client = Client(env, requests, limit)
+    patience = patience or Patience()
+    client = Client(env, requests, limit, patience)
     world = World(rows, policy, memory, exact, cost, limit, None, client,    # type: ignore[arg-type]
-                  prefixes, priorities)
+                  prefixes, priorities, patience=patience)
     replica = attach(world, env, keep, Pricing(cost, noise, scheduling))
     client.send_to(replica)
     try:
@@ -220,9 +233,14 @@ def attach(world: World, env: Environment, keep: bool, pricing: Pricing) -> Repl
         world.left_at[request.index] = env.now
         world.client.finished(request)
 
+    def on_cancel(request: Request) -> None:
+        world.dropped.append(request.index)
+        world.client.cancelled(request)
+
     _listen_for_waits(world, env)
     world.replica = replica_for(env, world.policy, world.memory, pricing, world.output, exact=world.exact,
-                                on_finish=on_finish, watch=_Log(world, keep))
+                                on_finish=on_finish, on_cancel=on_cancel if world.patience.ends else None,
+                                watch=_Log(world, keep))
     return world.replica
 
 
@@ -275,7 +293,8 @@ def _tick(world: World, step: Step, queue: Queue, now: int) -> Tick:
         {r.index for r in running if r.decoding}, {r.index for r in queue.catching_up.values()},
         {r.index for r in queue.held.values()}, [r.index for r in step.preempted], step.spent, step.pad_to,
         step.blocked, world.memory.used, world.memory.free, world.memory.evictable, world.memory.shared_tokens,
-        not step.decodes, [r.index for r in queue.swapped], len(world.replica.record.sent) // 2, len(world.left),
+        not step.decodes, [r.index for r in queue.swapped], len(world.replica.record.sent) // 2,
+        len(world.left) + len(world.dropped), len(world.left),
         admitted=[r.index for r in running if r.index not in before or r in back])
     if hasattr(world.memory, "_at"):
         tick.intervals = sorted((address, length) for address, length, _ in world.memory._at.values())
@@ -285,7 +304,7 @@ def _tick(world: World, step: Step, queue: Queue, now: int) -> Tick:
 def _finish_tick(world: World, tick: Tick, steps: int) -> None:
     queue = world.replica.queue
     tick.steps = steps
-    tick.left = world.left[tick.gone:]
+    tick.left = world.left[tick.answered:]
     tick.sampled = [who for who, n, computed in tick.computing if computed + n == tick.known[who]]
     tick.running_after = [r.index for r in queue.running.values()]
     tick.used_after = world.memory.used
@@ -299,6 +318,7 @@ def columns(world: World) -> dict[str, Any]:
     found = {name: values.tolist() for name, values in record.steps.items()}
     found["spans"] = sorted(map(tuple, record.spans.tolist()))
     found["stays"], found["sent"] = record.stays.tolist(), record.sent.tolist()
+    found["cancelled"] = record.cancelled.tolist()
     found["left"], found["excess"] = world.left, int(record.plan("excess").sum())
     return found
 

@@ -188,6 +188,10 @@ class Trace:
         """The same requests in the same order, all there at time 0."""
         return replace(self, arrival=np.zeros(len(self), dtype=np.int64))
 
+    def noted(self, note: str) -> "Trace":
+        """The same requests, with one more sentence among the notes of the report."""
+        return replace(self, report=replace(self.report, notes=(*self.report.notes, note)))
+
     def describe(self) -> dict[str, object]:
         """Facts about the trace by name, ready for a table or JSON; see `traces.describe`."""
         return describe(self)

@@ -16,7 +16,9 @@ from simulator.cli.explain import explain
 from simulator.cli.listing import list_
 from simulator.cli.run import run
 from simulator.cli.trace import describe
+from simulator.cli.trace_fetch import fetch
 from simulator.cli.trace_files import convert, slice_
+from simulator.cli.trace_specs import fit, generate
 from simulator.cli.validate import validate
 from simulator.cli.why import why
 from simulator.errors import choose
@@ -43,10 +45,13 @@ app.command("conformance")(conformance)
 app.command("bench")(bench)
 app.command("calibrate")(calibrate)
 app.command("validate")(validate)
-traces_app = typer.Typer(cls=Commands, help="Look into traces, cut them, and write them in other formats.")
+traces_app = typer.Typer(cls=Commands, help="Look into traces, cut, convert, draw and fetch them.")
 traces_app.command("describe")(describe)
 traces_app.command("convert")(convert)
 traces_app.command("slice")(slice_)
+traces_app.command("generate")(generate)
+traces_app.command("fit")(fit)
+traces_app.command("fetch")(fetch)
 app.add_typer(traces_app, name="trace")
 costs_app = typer.Typer(cls=Commands, help="Look into cost models.")
 costs_app.command("show")(show)

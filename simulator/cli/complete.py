@@ -10,9 +10,16 @@ def _starting(names: Iterable[str], typed: str) -> list[str]:
 
 
 def traces(incomplete: str) -> list[str]:
-    """Bundled traces; the shell itself adds files."""
+    """Bundled and fetched traces; the shell itself adds files."""
+    from traces.fetching import catalogue
     from traces.standins import names
-    return _starting(names(), incomplete)
+    return _starting([*names(), *(name for name, each in catalogue().items() if each.here)], incomplete)
+
+
+def public_traces(incomplete: str) -> list[str]:
+    """Public traces that can be fetched."""
+    from traces.fetching import catalogue
+    return _starting(catalogue(), incomplete)
 
 
 def models(incomplete: str) -> list[str]:

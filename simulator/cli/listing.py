@@ -24,6 +24,7 @@ from simulator.cli.flags import with_flags
 from simulator.cli.options import COMMON, Common
 from simulator.errors import choose
 from simulator.policies import POLICIES, Policy
+from traces.fetching import CHECKSUMS
 
 Row = dict[str, Any]
 
@@ -90,9 +91,11 @@ def gpus() -> list[Row]:
     return [asdict(spec) for spec in GPUS.values()]
 
 
-def standins() -> list[Row]:
-    """Bundled traces: size, origin, terms and limits."""
-    return [asdict(card) for card in traces.available()]
+def all_traces() -> list[Row]:
+    """Bundled traces, then public ones that can be fetched: size, origin and terms."""
+    bundled = [{**asdict(card), "here": "bundled"} for card in traces.available()]
+    return bundled + [{**asdict(each), "checksum": CHECKSUMS[each.checksum], "arrivals": "as published",
+                       "here": "fetched" if each.here else "to fetch"} for each in traces.catalogue().values()]
 
 
 def cost_models() -> list[Row]:
@@ -110,7 +113,7 @@ KINDS: Mapping[str, tuple[Callable[[], list[Row]], tuple[str, ...]]] = {
     "policies": (policies, ("name", "mirrors", "evidence")),
     "models": (models, ("name", "parameters", "layers", "kv_heads", "kv_bytes_per_token", "max_model_len")),
     "gpus": (gpus, ("name", "device_bytes", "bandwidth", "bf16_flops", "fp8_flops")),
-    "traces": (standins, ("name", "rows", "arrivals", "licence")),
+    "traces": (all_traces, ("name", "rows", "here", "arrivals", "licence")),
     "cost-models": (cost_models, ("name", "form", "layout", "origin")),
 }
 """What can be listed: how its rows are made, and which of their columns a short list shows."""

@@ -14,6 +14,7 @@ from typer import Option
 
 import traces
 from simulator.cli import complete, values
+from simulator.cli.shaping import TRAFFIC, Shaped
 from simulator.errors import InputError, choose
 from simulator.memory.base import UNLIMITED
 from simulator.scenario import Scenario
@@ -21,7 +22,7 @@ from simulator.summary import LATENCIES, date
 from traces import Trace
 
 RESULT_DIR = "batchsim-out"
-TRAFFIC, ENGINE, MEASURES, FILES, COMMON = "Traffic", "Model, GPU and engine", "Measures", "Files", "Common"
+ENGINE, MEASURES, FILES, COMMON = "Model, GPU and engine", "Measures", "Files", "Common"
 
 
 def _default(field: str) -> str:
@@ -90,19 +91,11 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Simulated(Reading, Named):
+class Simulated(Shaped, Reading, Named):
     """The fields of Scenario as flags, but policy and load, which the commands ask for in their own ways."""
 
     num_prompts: Annotated[str | None, Option(metavar="N", rich_help_panel=TRAFFIC, help=(
-        "Only the first N requests; the whole trace if not given."))] = None
-    rate_scale: Annotated[str, Option(metavar="X", rich_help_panel=TRAFFIC, help=(
-        "Run the trace's own times X times as fast."))] = _default("rate_scale")
-    request_rate: Annotated[str | None, Option(metavar="R|inf", rich_help_panel=TRAFFIC, help=(
-        "New arrivals at R requests a second instead of the trace's own times; inf: all at 0."))] = None
-    burstiness: Annotated[str, Option(metavar="X|inf", rich_help_panel=TRAFFIC, help=(
-        "Of those arrivals: 1 is Poisson, below is burstier, inf has constant gaps."))] = _default("burstiness")
-    max_concurrency: Annotated[str | None, Option(metavar="N|inf", rich_help_panel=TRAFFIC, help=(
-        "Most requests outstanding at the client."))] = None
+        "Stop after N requests that the model can hold; the whole trace if not given."))] = None
     max_tokens: Annotated[str | None, Option(metavar="exact|N|xF|model", rich_help_panel=TRAFFIC, help=(
         "Output length that requests declare. Not given: the trace's own column, else its p99 output rounded up to "
         "a power of two. Only N cuts longer outputs."))] = None
@@ -148,11 +141,8 @@ class Simulated(Reading, Named):
         """The fields of Scenario. A trace that is read in a special way is read here; else its name is handed on."""
         return {
             "trace": self.load(self.trace, common) if self.special else self.trace,
+            **self.shaping,
             "num_prompts": values.limit("--num-prompts", self.num_prompts),
-            "rate_scale": values.number("--rate-scale", self.rate_scale),
-            "request_rate": values.number("--request-rate", self.request_rate),
-            "burstiness": values.number("--burstiness", self.burstiness),
-            "max_concurrency": values.limit("--max-concurrency", self.max_concurrency),
             "max_tokens": self.max_tokens,
             "max_model_len": values.limit("--max-model-len", self.max_model_len, UNLIMITED),
             "model": self.model,

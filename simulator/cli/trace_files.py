@@ -30,8 +30,8 @@ Force = Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, hel
 @with_flags
 def convert(name: Source, out: Target, reading: Reading, common: Common, force: Force = False) -> None:
     """Write a trace in the format of OUT's ending, with every row and every column."""
-    path = _target(out, force=force)
-    _write(reading.load(name, common), path, common)
+    path = target_of(out, force=force)
+    write_trace(reading.load(name, common), path, common)
 
 
 @with_flags
@@ -40,14 +40,14 @@ def slice_(name: Source, out: Target, reading: Reading, common: Common, force: F
                "Only these rows in order of arrival, counted from 0, TO excluded; either may be left out."))] = None,
            ) -> None:
     """Write a part of a trace: a window of time, some rows, or these rows of that window."""
-    path = _target(out, force=force)
+    path = target_of(out, force=force)
     if rows is None and reading.window is None and reading.limit is None:
         raise InputError("say which part: --window 10:00-11:00, --rows 0:1000 or --limit 1000")
     start, stop = _rows(rows)
     trace = reading.load(name, common).slice(start, stop)
     if not len(trace):
         raise InputError(f"no rows {rows} in {name}")
-    _write(trace, path, common)
+    write_trace(trace, path, common)
 
 
 def check_free(path: Path, *, force: bool) -> None:
@@ -60,7 +60,8 @@ def check_free(path: Path, *, force: bool) -> None:
         raise InputError(f"there is no directory {path.parent}")
 
 
-def _target(out: str, *, force: bool) -> Path:
+def target_of(out: str, *, force: bool) -> Path:
+    """The file to write a trace to; refuses other endings, and what stands in the way."""
     path = Path(out)
     if path.suffix not in traces.WRITERS:
         raise InputError(f"{path.name or out!r}: a trace is written as {', '.join(traces.WRITERS)}")
@@ -76,7 +77,7 @@ def _rows(text: str | None) -> tuple[int, int | None]:
     return int(match[1] or 0), int(match[2]) if match[2] else None
 
 
-def _write(trace: Trace, path: Path, common: Common) -> None:
+def write_trace(trace: Trace, path: Path, common: Common) -> None:
     """Write the file whole or not at all, and say so."""
     content = traces.convert(trace, path.suffix)
     draft = path.with_name(f".{path.name}.{os.getpid()}")

@@ -94,6 +94,12 @@ def overheads(texts: Iterable[str] | None) -> dict[str, tuple[float, float]]:
     return found
 
 
+def weights(flag: str, texts: Iterable[str] | None) -> dict[str, float]:
+    """NAME or NAME=X, several between commas or one after the other: the number of each name, 1 if none is given."""
+    named = [part if "=" in part else f"{part}=1" for text in texts or () for part in text.split(",")]
+    return {name: number(f"{flag} {name}", value) or 0.0 for name, value in pairs(flag, named).items()}
+
+
 def percentiles(flag: str, text: str) -> tuple[float, ...]:
     """Numbers from 0 to 100 between commas."""
     found = tuple(number(flag, word) or 0.0 for word in words(flag, text))

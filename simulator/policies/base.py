@@ -64,6 +64,9 @@ class Policy:
         """
         return finished
 
+    def dropped(self, request: Request) -> None:
+        """Take note that a request that held a slot is gone, because its client has hung up."""
+
     def resolve(self, deployment: Deployment) -> Self:
         """A copy with every knob that was None set to the engine's default for this deployment."""
         return replace(self)

@@ -41,7 +41,8 @@ class StaticBatching(WholeBatch):
     name: ClassVar[str] = "static"
     version: ClassVar[str] = "textbook request-level batching"
     evidence: ClassVar[str] = "textbook"
-    left_out: ClassVar[tuple[str, ...]] = ("batches of mixed priority", "beam search", "early stop of a whole batch")
+    left_out: ClassVar[tuple[str, ...]] = ("batches of mixed priority", "beam search", "early stop of a whole batch",
+                                           "rows that compute on for a client that has hung up")
     steady: ClassVar[bool] = True
 
     reserve: Reserve = "declared"

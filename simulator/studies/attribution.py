@@ -17,13 +17,14 @@ from simulator.errors import InputError, choose
 from simulator.policies import Policy, StaticBatching
 from simulator.policies.making import make_policies
 from simulator.scenario import Scenario, scenario_of
-from simulator.setup import prepare, read_trace
+from simulator.setup import prepare
 from simulator.studies.bound import SlotBound, slot_bound
 from simulator.studies.climb import NATURAL, Climb
 from simulator.studies.points import METRICS, Point, Told, measure
 from simulator.studies.rungs import Rung, ratio
 from simulator.studies.shapley import Set, prefixes, shapley_value, subsets
 from simulator.studies.switches import Switch
+from simulator.traffic import read_trace
 from traces import Trace, load
 
 MOST_SWITCHES = 5

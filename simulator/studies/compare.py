@@ -16,7 +16,7 @@ from simulator.policies.static import StaticBatching
 from simulator.policies.vllm import Vllm
 from simulator.result import Result
 from simulator.scenario import Load, Scenario, scenario_of
-from simulator.setup import prepare, read_trace
+from simulator.setup import prepare
 from simulator.studies.attribution import Attribution, take_apart
 from simulator.studies.climb import Climb
 from simulator.studies.ending import short_request, tell
@@ -25,6 +25,7 @@ from simulator.studies.runner import Progress, Runner
 from simulator.studies.shapley import prefixes
 from simulator.studies.why_records import records
 from simulator.tables import Table
+from simulator.traffic import as_read
 from traces import Trace
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     """
     contenders = dict(zip(_labels(policies), make_policies(policies, settings), strict=True))
     scenario = scenario_of(trace=trace, **options)
-    scenario = scenario.but(trace=read_trace(scenario))    # once for all runs
+    scenario = as_read(scenario)    # once for all runs
     mains = {(label, kind): _under(kind, scenario, policy) for kind in LOADS for label, policy in contenders.items()}
     plain = {key: main.but(error_band=None) for key, main in mains.items()}    # a band is of the runs that are shown
     wanted = _pairs(plain, contenders)

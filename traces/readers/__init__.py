@@ -1,4 +1,4 @@
-"""`load`: a trace from a file or from the bundled stand-ins.
+"""`load`: a trace from a file, from the bundled stand-ins, from a spec, or one that was fetched.
 
 The format is found from the content, never from the file name. `READERS` lists the formats: the exact ones come
 first, the table that takes any columns last.
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from traces.errors import TraceError, shown, unknown
+from traces.fetching import Public, catalogue
 from traces.readers.aiperf import AIPERF
 from traces.readers.asked import Asked, window_ns
 from traces.readers.azure import AZURE
@@ -29,7 +30,7 @@ from traces.readers.tracelab import TRACELAB
 from traces.readers.vidur import LENGTHS, VIDUR
 from traces.readers.vllm_bench import VLLM_BENCH
 from traces.readers.weka import WEKA, WEKA_TABLE
-from traces.standins import names, stand_in
+from traces.standins import drawn, is_drawn, names
 from traces.trace import Trace
 
 
@@ -72,7 +73,8 @@ def load(
 ) -> Trace:
     """The trace of that name, or in that file (plain, gzip or zstd).
 
-    name_or_path: a bundled name (see `available`), else a file; "./NAME" is always a file.
+    name_or_path: a bundled name (see `available`), that of a public trace that was fetched, "gen:FILE" with a spec to
+        draw from, or a file; "./NAME" is always a file.
     format: one of READERS, to overrule what the content says.
     columns: column names by role (arrival, prompt, output, max_tokens, tenant, priority, session, think, id, parent)
         where they are not the customary ones. An empty name says that the file has no such column; without arrivals
@@ -92,13 +94,15 @@ def load(
     asked = Asked(columns or {}, unit, lenient, limit, window, prompts, seed)
     if format is not None and format not in READERS:
         raise unknown("trace format", format, READERS)
-    if name_or_path in names():
+    if is_drawn(name_or_path):
         if format or columns or unit or prompts:
-            raise TraceError(f"{name_or_path} is a bundled trace: format, columns, unit and prompts are for files")
-        return _cut(stand_in(str(name_or_path), seed), asked)
-    path = _existing(name_or_path)
+            raise TraceError(f"{name_or_path} is drawn, not read: format, columns, unit and prompts are for files")
+        return _cut(drawn(str(name_or_path), seed), asked)
+    found = catalogue().get(str(name_or_path))
+    path = _existing(name_or_path) if found is None else _fetched(found)
     with content_of(path) as content:
-        return _reader(format, content).read(content, asked, path)
+        trace = _reader(format, content).read(content, asked, path)
+    return trace if found is None else found.labelled(trace)
 
 
 def _cut(trace: Trace, asked: Asked) -> Trace:
@@ -117,6 +121,13 @@ def _reader(format: str | None, content: Content) -> Reader:
     return next((reader for reader in _ALL if reader.recognises(content)), TABLE)
 
 
+def _fetched(found: Public) -> Path:
+    """The file of a public trace, if it has been fetched."""
+    if not found.here:
+        raise TraceError(f"{found.name} is not here yet: batchsim trace fetch {found.name}")
+    return found.path
+
+
 def _existing(name: str | os.PathLike[str]) -> Path:
     """The path, if there is something there; otherwise an error with the nearest bundled name."""
     try:
@@ -125,6 +136,6 @@ def _existing(name: str | os.PathLike[str]) -> Path:
             return path
     except (ValueError, OSError):
         pass  # a name that no file can have
-    near = get_close_matches(str(name), names(), n=1)
+    near = get_close_matches(str(name), [*names(), *catalogue()], n=1)
     hint = f": did you mean {near[0]!r}?" if near else ""
     raise TraceError(f"no trace file or bundled trace {shown(str(name))}{hint} (bundled: {', '.join(names())})")

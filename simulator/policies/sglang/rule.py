@@ -71,6 +71,9 @@ class Sglang(Settings):
         self._reopens |= bool(finished)
         return finished
 
+    def dropped(self, request: Request) -> None:
+        self._reopens = True
+
     def _catch_up(self, queue: Queue) -> None:
         """What the steps since the latest plan have changed."""
         turns, self._turn = queue.decoding.turn - self._turn, queue.decoding.turn

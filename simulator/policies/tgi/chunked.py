@@ -41,6 +41,10 @@ class Chunked:
         self._planned = chunk_plan(chunks, queue.decoding.size + len(chunks), self.knobs.prefill_budget)
         return Step(chunks, blocked=batch.blocked, fickle=bool(queue.waiting) and not looks)
 
+    def dropped(self, request: Request) -> None:
+        """Plan nothing more for one who is gone."""
+        self._planned = [chunk for chunk in self._planned if chunk[0] is not request]
+
     def newcomers(self, queue: Queue, memory: Memory) -> Batch:
         """Who is let in beside the tokens that the next forward has already."""
         knobs = self.knobs

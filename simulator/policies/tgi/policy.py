@@ -17,6 +17,7 @@ from simulator.memory.reserved import Reserved
 from simulator.policies.base import Policy, flag, positive
 from simulator.policies.tgi.chunked import Chunked
 from simulator.policies.tgi.whole_prompts import WholePrompts
+from simulator.request import Request
 from simulator.step import Queue, Step
 
 MOST_PREFILL_TOKENS = 4096
@@ -50,7 +51,7 @@ class Tgi(Policy):
     version: ClassVar[str] = "text-generation-inference 3.x (commit db931fcf, v3 backend)"
     evidence: ClassVar[str] = "recorded"
     left_out: ClassVar[tuple[str, ...]] = (
-        "speculative decoding", "sliding windows", "the v2 backend", "clients that hang up",
+        "speculative decoding", "sliding windows", "the v2 backend",
         "max_batch_prefill_tokens from FLOPs (4096 is what the launcher falls back to)",
         "the sums of devices that pad between two requests' leaving")
     steady: ClassVar[bool] = True
@@ -135,6 +136,10 @@ class Tgi(Policy):
     def loop(self) -> Chunked | WholePrompts:
         """The rule that goes with the knobs, as it stands at the start."""
         return Chunked(self) if self.support_chunking else WholePrompts(self)
+
+    def dropped(self, request: Request) -> None:
+        if isinstance(self._loop, Chunked):
+            self._loop.dropped(request)
 
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | None:
         if self._loop is None:

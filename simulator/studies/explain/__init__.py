@@ -17,7 +17,7 @@ from simulator.policies.base import Policy
 from simulator.policies.making import make_policies
 from simulator.result import Result
 from simulator.scenario import Scenario, scenario_of
-from simulator.setup import prepare, read_trace
+from simulator.setup import prepare
 from simulator.simulate import run
 from simulator.studies.ending import short_request, tell
 from simulator.studies.explain.answer import Answer
@@ -27,6 +27,7 @@ from simulator.studies.explain.following import moment_records, moments_table, s
 from simulator.studies.explain.ledgers import TITLES, ledger_records, ledger_table
 from simulator.studies.explain.paging import paging
 from simulator.tables import Table
+from simulator.traffic import read_trace
 from traces import Trace
 
 if TYPE_CHECKING:

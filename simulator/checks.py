@@ -1,0 +1,43 @@
+"""Checks of plain values: one refusal in one line for every kind. They know no scenario."""
+
+from __future__ import annotations
+
+from math import inf, isnan
+
+from simulator.errors import InputError
+from simulator.memory.base import UNLIMITED
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a number other than NaN; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and not isnan(value)
+
+
+def count(name: str, value: object, least: int = 1) -> None:
+    """Refuse what is set but no whole number of at least `least` within 64 bits."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if value > UNLIMITED:
+        raise InputError(f"{name} must be at most {UNLIMITED} or inf, not {value}")
+
+
+def above_zero(name: str, value: object) -> None:
+    """Refuse what is set but no number above 0."""
+    if value is not None and not (is_number(value) and value > 0):    # type: ignore[operator]
+        raise InputError(f"{name} must be above 0, not {value!r}")
+
+
+def not_negative(name: str, *found: object) -> None:
+    """Refuse what is no finite number of at least 0."""
+    for value in found:
+        if not (is_number(value) and 0 <= value < inf):    # type: ignore[operator]
+            raise InputError(f"{name} must be a number of at least 0, not {value!r}")
+
+
+def pair(name: str, value: object) -> tuple[object, ...]:
+    """The two numbers of a list of two."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise InputError(f"{name} takes two numbers, ms and ms for each running request, not {value!r}")
+    return tuple(value)

@@ -1,0 +1,71 @@
+"""Outcomes: how each request of a trace ended, why, and how often it was tried. It knows no latency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.columns import Ints
+from simulator.gate import REFUSED, TIMED_OUT, VERDICTS
+from simulator.record import Record
+from simulator.timeline import Timeline
+
+Words = NDArray[np.object_]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Columns with an entry a row of the trace.
+
+    Attributes:
+        status: "finished"; "rejected" by the gate; "failed": the engine refused its last try; "aborted": the client
+            cancelled its last try; "unfinished".
+        reason: Why it was rejected, refused or given up; None for the others.
+        tries: How often it was sent, to be refused or not.
+        sent: When its last try was sent, ns; -1 if it never was.
+        timed_out: Tries that the client cancelled, in all.
+    """
+
+    status: Words
+    reason: Words
+    tries: Ints
+    sent: Ints
+    timed_out: int
+
+    def count(self, status: str) -> int:
+        """Requests that ended so."""
+        return int((self.status == status).sum())
+
+    @property
+    def retried(self) -> int:
+        """Tries beyond the first ones, in all."""
+        return int(np.maximum(self.tries - 1, 0).sum())
+
+
+def outcomes(verdict: NDArray[np.int8], record: Record, line: Timeline) -> Outcomes:
+    """What became of the requests, given what the gate said of each."""
+    rows = len(verdict)
+    sent, refused, cancelled = (_latest(rows, events) for events in (record.sent, record.refused, record.cancelled))
+    status, reason = np.where(verdict == 0, "unfinished", "rejected").astype(object), words(VERDICTS, verdict)
+    # Of both at one instant, the refusal is the later one: time passes before anybody is cancelled.
+    for which, word, why in ((cancelled > refused, "aborted", TIMED_OUT),
+                             ((refused >= cancelled) & (refused >= 0), "failed", REFUSED),
+                             (line.request, "finished", None)):
+        status[which], reason[which] = word, why
+    tries = np.bincount(np.concatenate((record.sent[:, 0], record.refused[:, 0])), minlength=rows)
+    return Outcomes(status, reason, tries, np.maximum(sent, refused), len(record.cancelled))
+
+
+def words(known: tuple[Any, ...], codes: NDArray[Any]) -> Words:
+    """The words of the codes; code 0 says nothing."""
+    return np.array((None, *known[1:]), object)[codes]
+
+
+def _latest(rows: int, events: Ints) -> Ints:
+    """The last time at which each row has an event, ns; -1 without one."""
+    column = np.full(rows, -1, np.int64)
+    np.maximum.at(column, events[:, 0], events[:, 1])
+    return column

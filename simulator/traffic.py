@@ -1,0 +1,99 @@
+"""Traffic: the trace of a scenario as it is used, its arrivals under the load, and the patience of its client.
+
+First comes what leaves requests out, then what makes more of them, last the cap. It knows no policy but whether its
+answers stream, and no cost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import traces
+from cost_models import model_spec
+from simulator.patience import Patience
+from simulator.scenario import Scenario
+from traces import Trace
+
+NS = 10 ** 9
+ARRIVALS, SAMPLE = 1, 2
+"""Streams of chance, each for one use."""
+
+
+def read_trace(scenario: Scenario) -> Trace:
+    """The scenario's trace, as far as it is used, at its own times."""
+    trace = _loaded(scenario.trace, scenario)
+    if scenario.mix:
+        others = [(_loaded(name, scenario), weight) for name, weight in scenario.mix.items()]
+        trace = traces.mixed([(trace, 1.0), *others])
+    if scenario.tenants:
+        trace = traces.of_tenants(trace, scenario.tenants)
+    if scenario.sample is not None:
+        trace = traces.sampled(trace, scenario.sample, _chance(scenario, SAMPLE))
+    trace = traces.repeated(trace, scenario.repeat)
+    return trace if scenario.num_prompts is None else traces.capped(trace, scenario.num_prompts, _held(trace, scenario))
+
+
+def as_read(scenario: Scenario) -> Scenario:
+    """The same scenario with its trace read, so that more runs on it need not read it again."""
+    read: dict[str, Any] = {"trace": read_trace(scenario), "mix": {}, "tenants": {}, "sample": None, "repeat": 1}
+    return scenario.but(**read)
+
+
+def under_load(trace: Trace, scenario: Scenario) -> Trace:
+    """The trace with the arrivals of the scenario's load."""
+    saturated = scenario.load == "saturated"
+    if scenario.shape or not saturated:
+        trace = _timed(trace, scenario)
+    return trace.saturated() if saturated else trace
+
+
+def longest_request(scenario: Scenario) -> int:
+    """Tokens of the longest request that the model holds."""
+    return scenario.max_model_len or model_spec(scenario.model).max_model_len
+
+
+def patience_of(scenario: Scenario, *, streams: bool, overhead: int) -> Patience:
+    """How long the client waits, seen from the engine: what a request spends outside of it counts, too.
+
+    An answer that comes as a whole has its first token with its last one. A client that saturates waits for ever.
+    """
+    if scenario.load == "saturated":
+        return Patience()
+    first, whole = (None if seconds is None else max(0, round(seconds * NS) - overhead)
+                    for seconds in (scenario.ttft_timeout, scenario.request_timeout))
+    if not streams:
+        first, whole = None, min((limit for limit in (first, whole) if limit is not None), default=None)
+    return Patience(first, whole, scenario.max_retries, round(scenario.retry_backoff * NS))
+
+
+def _loaded(trace: Trace | str, scenario: Scenario) -> Trace:
+    return trace if isinstance(trace, Trace) else traces.load(trace, seed=scenario.seed)
+
+
+def _chance(scenario: Scenario, stream: int) -> np.random.Generator:
+    return np.random.default_rng([scenario.seed, stream])
+
+
+def _held(trace: Trace, scenario: Scenario) -> NDArray[np.bool_]:
+    """Which requests the model holds."""
+    if scenario.too_long == "truncate":
+        return np.ones(len(trace), bool)
+    rule, output = str(scenario.max_tokens), trace.output
+    if rule.isdecimal():    # the one rule that shortens outputs
+        output = traces.declare(trace, rule, None).output
+    return trace.prompt + output <= longest_request(scenario)
+
+
+def _timed(trace: Trace, scenario: Scenario) -> Trace:
+    """The trace at its own times, at those of a process, or as its shape says."""
+    chance = _chance(scenario, ARRIVALS)
+    shape = traces.shape_of(scenario.shape) if scenario.shape else None
+    if shape is None or not shape.replaces:
+        trace = (trace.scale_rate(scenario.rate_scale) if scenario.request_rate is None else
+                 trace.at_rate(scenario.request_rate, scenario.burstiness, chance))
+    if shape is None:
+        return trace
+    return traces.shaped(trace, shape, scenario.burstiness, chance, cut=scenario.num_prompts is not None)

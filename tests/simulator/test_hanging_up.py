@@ -1,0 +1,242 @@
+"""Clients that hang up: when the engine lets a request go, what it gives back, who is tried again, and fast = exact."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from invariants import (
+    each_token_is_emitted_once,
+    lives_are_in_order,
+    memory_stays_within_bounds,
+    nobody_is_lost,
+    stays_are_disjoint_and_fit_the_slots,
+)
+from test_fast_exact import COSTS, LIMITS, blocks_needed, prefixes, rows, statics, vllms
+from worlds import STEP, World, play, play_both, trace_of
+
+from cost_models import Constant
+from simulator.errors import InputError
+from simulator.memory import UNLIMITED
+from simulator.patience import Patience
+from simulator.policies import (
+    DynamicBatching,
+    Orca,
+    Policy,
+    Sglang,
+    StaticBatching,
+    TensorRtLlm,
+    Tgi,
+    Vllm,
+    Vllm0,
+)
+from simulator.simulate import run, simulate
+
+ONE = Vllm(max_num_seqs=1)
+MS = 10 ** 6
+
+
+def test_who_waits_too_long_leaves_the_queue_at_once_and_the_next_is_served() -> None:
+    """One slot. Request 0 computes until 50 ns; request 1 waits 25 ns for its first token, request 2 is served."""
+    world = play_both([(0, 1, 5), (5, 1, 5), (40, 1, 2)], ONE, patience=Patience(first_token=25))
+    assert world.left == [0, 2]
+    assert world.record.cancelled.tolist() == [[1, 30, 3]]
+    assert world.stays(1) == []
+    assert world.stays(2) == [(50, 70)]
+
+
+def test_who_computes_is_let_go_when_its_step_ends_and_its_memory_is_free_for_the_next() -> None:
+    """Request 0 has 33 ns for its answer: the step that runs then ends at 40. Only after that request 1 finds room."""
+    world = play_both([(0, 8, 9), (18, 8, 1)], Vllm(block_size=4), capacity=16, patience=Patience(answer=33))
+    assert world.record.cancelled.tolist() == [[0, 40, 4]]
+    assert (world.left, world.stays(1)) == ([1], [(40, 50)])
+    assert world.record.used.tolist() == [2, 3, 3, 3, 2]
+
+
+@pytest.mark.parametrize(("limit", "answered"), [(30, False), (31, True)])
+def test_what_comes_at_the_very_end_of_the_limit_comes_too_late(limit: int, answered: bool) -> None:
+    for patience in (Patience(answer=limit), Patience(first_token=limit - 20)):
+        world = play_both([(0, 1, 3)], ONE, patience=patience)
+        assert (world.left == [0]) == answered
+        assert world.record.cancelled.tolist() == ([] if answered else [[0, 30 if patience.answer else 10, len(
+            world.record.ends)]])
+
+
+def test_a_first_token_in_time_is_all_that_a_limit_on_it_asks_for() -> None:
+    world = play_both([(0, 1, 40)], ONE, patience=Patience(first_token=11))
+    assert (world.left, world.left_at[0]) == ([0], 400)
+
+
+def test_a_stretch_is_cut_at_the_step_in_which_somebody_hangs_up() -> None:
+    rows = [(0, 1, 9), (0, 1, 9)]
+    world = play(rows, Vllm(), patience=Patience(answer=43))
+    assert world.log == ["0: 0+1 1+1 | emit 0 1", "10 x4: 0+1 1+1 | emit 0 1"]
+    assert play_both(rows, Vllm(), patience=Patience(answer=43)).record.ends.tolist() == [10, 20, 30, 40, 50]
+
+
+def test_a_request_is_sent_again_after_a_pause_that_doubles_and_given_up_in_the_end() -> None:
+    """Cancelled at 25, 25 + 10 + 25 = 60, and 60 + 20 + 25 = 105 ns; the slot is taken all the while."""
+    world = play_both([(0, 1, 40), (0, 1, 1)], ONE, patience=Patience(first_token=25, retries=2, backoff=10))
+    assert world.record.cancelled.tolist() == [[1, 30, 3], [1, 70, 7], [1, 120, 12]]
+    assert world.record.sent.tolist() == [[0, 0], [1, 0], [1, 40], [1, 90]]
+    assert world.aborted == {1}
+
+
+def test_a_second_try_that_finds_room_is_answered_from_the_start() -> None:
+    """Its first try had emitted two tokens when it was cancelled; they do not count, nor does its time."""
+    world = play_both([(0, 1, 5)], ONE, patience=Patience(answer=25, retries=1, backoff=7))
+    assert world.record.cancelled.tolist() == [[0, 30, 3], [0, 67, 6]]
+    slow = simulate(trace_of([(0, 1, 4), (0, 1, 1)]), ONE, cost_model=Constant(MS), request_timeout=0.0045,
+                    max_retries=1, retry_backoff=0.0)
+    frame = slow.requests
+    assert frame["status"].tolist() == ["finished", "finished"]
+    assert frame["tries"].tolist() == [1, 2]
+    assert frame["sent"].tolist() == [0.0, 0.005]
+    assert frame["e2el"].tolist() == pytest.approx([0.004, 0.001])
+
+
+def test_a_client_with_a_limit_gives_the_turn_of_who_is_given_up_to_the_next() -> None:
+    world = play_both([(0, 1, 9), (0, 1, 9), (0, 1, 1)], Vllm(), max_concurrency=1, patience=Patience(answer=25))
+    assert world.sent() == {0: 0, 1: 30, 2: 60}
+    assert world.left == [2]
+
+
+def test_a_client_closes_only_when_nobody_can_be_sent_again() -> None:
+    """A batch of two never fills: its only request times out twice before the client says that nobody will follow."""
+    waits = StaticBatching(max_batch_size=2, max_wait=inf)
+    world = play_both([(0, 1, 1)], waits, patience=Patience(answer=100, retries=1, backoff=5))
+    assert world.record.cancelled.tolist() == [[0, 100, 0], [0, 205, 0]]
+    assert play_both([(0, 1, 1)], waits, patience=Patience(answer=100)).left == [0]
+
+
+def test_a_refused_request_is_tried_again_and_has_failed_only_if_the_last_try_is_refused() -> None:
+    busy = Tgi(max_concurrent_requests=1)
+    rows = [(0, 1, 5), (MS, 1, 1), (2 * MS, 1, 1)]
+    def told(**options: Any) -> tuple[list[str], list[int], int]:
+        result = simulate(trace_of(rows), busy, cost_model=Constant(2 * MS), **options)
+        return result.requests["status"].tolist(), result.requests["tries"].tolist(), result.summary()["failed"]
+
+    assert told() == (["finished", "failed", "failed"], [1, 1, 1], 2)
+    assert told(max_retries=1, retry_backoff=0.0085) == (["finished", "failed", "finished"], [1, 2, 2], 1)
+    assert told(max_retries=2, retry_backoff=0.0085) == (["finished"] * 3, [1, 3, 2], 0)
+
+
+def test_conservation_in_the_summary() -> None:
+    """submitted = finished + rejected + failed + aborted, and every try that was sent ended somehow."""
+    result = simulate("azure-conv-2023", "vllm", num_prompts=400, rate_scale=60, kv_capacity_tokens=20_000,
+                      max_model_len=4096, ttft_timeout=0.5, request_timeout=4, max_retries=1, retry_backoff=0.1)
+    found = result.summary()
+    ended = [found[name] for name in ("completed", "rejected", "failed", "aborted")]
+    assert sum(ended) == found["num_prompts"]
+    assert min(found["completed"], found["aborted"], found["retried"]) > 0
+    tries = found["num_prompts"] - found["rejected"] + found["retried"]
+    assert tries == found["completed"] + found["timed_out"]
+    assert run(result.scenario.but(exact=True)).summary() | {"date": 0} == found | {"date": 0}
+
+
+def test_who_waits_for_ever_is_not_counted() -> None:
+    found = simulate("azure-conv-2023", num_prompts=20).summary()
+    assert [found[name] for name in ("aborted", "timed_out", "retried")] == [None, None, None]
+
+
+def test_an_answer_that_comes_whole_has_its_first_token_with_the_last() -> None:
+    rows = trace_of([(0, 1, 4)])
+    batch, stream = (simulate(rows, policy, cost_model=Constant(MS), ttft_timeout=0.003).summary()["aborted"]
+                     for policy in ("static", "vllm"))
+    assert (batch, stream) == (1, 0)
+
+
+def test_what_a_request_spends_outside_the_engine_counts_against_the_limit() -> None:
+    def aborted(timeout: float) -> int:
+        return simulate(trace_of([(0, 1, 4)]), ONE, cost_model=Constant(MS), request_overhead=10,
+                        request_timeout=timeout).summary()["aborted"]
+
+    assert (aborted(0.014), aborted(0.0141)) == (1, 0)
+
+
+def test_a_saturating_client_waits_for_ever() -> None:
+    found = simulate("azure-conv-2023", num_prompts=200, load="saturated", ttft_timeout=1e-6).summary()
+    assert (found["completed"], found["aborted"]) == (200, None)
+
+
+def test_a_batch_stops_forming_when_its_only_request_hangs_up() -> None:
+    """Request 0 waits alone until 30 ns, then nobody does until 60; the batch of the other two starts at 65."""
+    result = simulate(trace_of([(0, 1, 1), (60, 1, 1), (65, 1, 1)]), StaticBatching(max_batch_size=2, max_wait=1.0),
+                      cost_model=Constant(STEP), request_timeout=30e-9)
+    parts = result.slot_ledger.parts
+    assert (parts["forming"], parts["idle"], parts["prefill"]) == (2 * 35, 2 * 30, 2 * STEP)
+    assert result.slot_ledger.total == 2 * 75
+
+
+@pytest.mark.parametrize(("field", "value", "words"), [
+    ("ttft_timeout", 0, "ttft_timeout must be above 0"), ("request_timeout", float("nan"), "must be above 0"),
+    ("request_timeout", inf, "must be a number of at least 0"), ("max_retries", -1, "whole number of at least 0"),
+    ("max_retries", 31, "at most 30"), ("retry_backoff", -1, "at least 0"), ("ttft_timeout", 2e8, "at most 1e\\+08")])
+def test_wrong_patience_is_refused(field: str, value: object, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        simulate("azure-conv-2023", num_prompts=1, **{field: value})
+
+
+PATIENCE = st.builds(Patience, st.sampled_from([None, 9, 10, 25, 61, 300]),
+                     st.sampled_from([12, 40, 45, 130, 700, None]), st.integers(0, 3),
+                     st.sampled_from([0, 1, 10, 33, 200]))
+
+
+def note(world: World) -> None:
+    event(f"cancelled while running: {any(world.stays(index) for index in world.dropped)}")
+    event(f"answered after a try: {bool(set(world.dropped) & set(world.left))}")
+
+
+@given(data=st.data(), world=rows(), policy=vllms(), cost=st.sampled_from(COSTS[:5]), limit=LIMITS, patience=PATIENCE)
+@settings(max_examples=150, deadline=None)
+def test_vllm(data: st.DataObject, world: list[Any], policy: Vllm, cost: Any, limit: int | None,
+              patience: Patience) -> None:
+    blocks = blocks_needed(world, policy.block_size) + data.draw(st.sampled_from([0, 1, 5, 10**6]), "spare")
+    note(play_both(world, policy, capacity=(blocks + 1) * policy.block_size, cost=cost, max_concurrency=limit,
+                   max_model_len=90, prefixes=data.draw(prefixes(world), "prefixes"), patience=patience))
+
+
+@given(world=rows(), policy=statics(), limit=LIMITS, patience=PATIENCE)
+@settings(max_examples=60, deadline=None)
+def test_static(world: list[Any], policy: StaticBatching, limit: int | None, patience: Patience) -> None:
+    if policy.max_wait == inf:
+        limit = None    # a client that keeps back what the batch waits for stops the world
+    note(play_both(world, policy, capacity=UNLIMITED, max_concurrency=limit, max_model_len=82, patience=patience))
+
+
+OTHERS: list[Policy] = [
+    Sglang(page_size=4, chunked_prefill_size=12), Tgi(max_batch_prefill_tokens=16), Tgi(support_chunking=False),
+    TensorRtLlm(max_num_tokens=64, tokens_per_block=4), Orca(), Vllm0(max_num_batched_tokens=99),
+    TensorRtLlm(capacity_scheduler_policy="MAX_UTILIZATION", max_num_tokens=64, tokens_per_block=4),
+    Vllm0(preemption_mode="swap", kv_bytes_per_token=3, swap_bandwidth=1e9, max_num_batched_tokens=99),
+    DynamicBatching(max_batch_size=4, preferred_batch_size=(2, 4), max_queue_delay_microseconds=1)]
+
+
+@pytest.mark.parametrize("policy", OTHERS, ids=lambda policy: f"{policy.name}-{OTHERS.index(policy)}")
+@given(world=rows(), spare=st.sampled_from([0, 9, 40, 5000]), patience=PATIENCE)
+@settings(max_examples=30, deadline=None)
+def test_every_other_policy(policy: Policy, world: list[Any], spare: int, patience: Patience) -> None:
+    """The invariants hold for all of them, and fast equals exact; memory is tight or ample."""
+    need = max(prompt + limit for _, prompt, _, limit in world) + 16
+    note(play_both(world, policy, capacity=need + spare, max_model_len=90, patience=patience))
+
+
+@given(world=rows(), patience=PATIENCE)
+@settings(max_examples=40, deadline=None)
+def test_a_batch_that_has_not_returned_keeps_who_has_hung_up(world: list[Any], patience: Patience) -> None:
+    """With pipeline stages a request leaves when its own batch returns, though others return before."""
+    found = play(world, Orca(pipeline_stages=3), capacity=400, max_model_len=90, patience=patience, verify=False)
+    for invariant in (nobody_is_lost, each_token_is_emitted_once, memory_stays_within_bounds, lives_are_in_order,
+                      stays_are_disjoint_and_fit_the_slots):
+        invariant(found)
+    note(found)
+
+
+def test_ties_on_the_lattice_of_step_ends() -> None:
+    for limit in range(STEP, 8 * STEP, STEP // 2):
+        for policy in (Vllm(max_num_seqs=2), StaticBatching(max_batch_size=2), Sglang(page_size=1)):
+            play_both([(STEP * at, 4, 3 + at % 4) for at in (0, 1, 2, 2, 3, 5)], policy, max_model_len=90,
+                      capacity=200, patience=Patience(answer=limit, retries=1, backoff=STEP))

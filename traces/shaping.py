@@ -1,0 +1,110 @@
+"""What is done to a trace before it is replayed: a sample, several rounds, a shape, a longest length, a cap.
+
+Each function takes a trace and gives a new one, and notes what a user of it must know. They are meant to be called in
+the order in which they stand here: first what is left out, last what is cut off.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from traces.arrivals import LONGEST_NS, SECOND, gamma_arrivals, is_number
+from traces.columns import Int64
+from traces.errors import TraceError, shown
+from traces.joining import joined
+from traces.ragged import Ragged
+from traces.shape import Shape, shape_of, shaped_times
+from traces.trace import Trace
+
+
+def sampled(trace: Trace, share: float, rng: np.random.Generator) -> Trace:
+    """A share of the requests, drawn so that load over time and lengths stay as they are; conversations stay whole.
+
+    The requests are put in order by minute and, within it, by output and prompt; of each 1/share in a row one is
+    drawn. So every minute keeps its share to within two requests, and so does every range of outputs within it.
+    """
+    if not (is_number(share) and 0 < share <= 1):
+        raise TraceError(f"a sample must be a share above 0 and at most 1, not {shown(share)}")
+    starts = np.flatnonzero(_root(trace) == np.arange(len(trace)))
+    order = starts[np.lexsort((trace.prompt[starts], trace.output[starts], trace.arrival[starts] // (60 * SECOND)))]
+    count = max(1, round(share * len(order))) if len(order) else 0
+    edges = np.arange(count + 1) * len(order) // max(count, 1)
+    drawn = order[edges[:-1] + np.floor(rng.random(count) * np.diff(edges)).astype(np.int64)]
+    chosen = np.zeros(len(trace), dtype=bool)
+    chosen[drawn] = True
+    return trace.take(np.flatnonzero(chosen[_root(trace)])).noted(f"a sample of {share:.6g} of the requests")
+
+
+def repeated(trace: Trace, rounds: int) -> Trace:
+    """The trace so many times, one after the other, a mean gap between them; rounds have no prefix in common."""
+    if rounds == 1 or not len(trace):
+        return trace
+    span = int(trace.arrival[-1])
+    length = span + (round(span / (len(trace) - 1)) if len(trace) > 1 else 0)
+    if length * rounds > LONGEST_NS:
+        raise TraceError(f"{rounds} rounds of {trace.name} take more than 146 years")
+    whole = joined(trace.name, [trace] * rounds, [trace.arrival + length * at for at in range(rounds)], akin=False)
+    return whole.noted(f"repeated: {rounds} rounds")
+
+
+def shaped(trace: Trace, shape: Shape | str, burstiness: float, rng: np.random.Generator, *,
+           cut: bool = False) -> Trace:
+    """The requests in the same order, at arrivals that follow the shape.
+
+    A shape with rates of its own replaces the trace's times by Gamma gaps in the time of its integral (`burstiness` as
+    in `gamma_arrivals`), and requests beyond its end are left out. Bursts alone speed up the times that are there.
+    Raises TraceError where the trace ends before the shape does, unless it was `cut` to fewer requests on purpose.
+    """
+    shape = shape_of(shape) if isinstance(shape, str) else shape
+    if shape.replaces and not cut and len(trace) < shape.requests:
+        rounds = math.ceil(shape.requests / max(1, len(trace)))
+        raise TraceError(f"the shape comes to {shape.requests:,.0f} requests, and {trace.name} has {len(trace):,}: "
+                         f"repeat the trace {rounds} times (--repeat {rounds}), or shorten the shape")
+    process = gamma_arrivals(len(trace), 1, burstiness, rng) / SECOND if shape.replaces else np.zeros(0)
+    times = shaped_times(shape, trace.arrival, process)
+    return replace(trace.slice(0, len(times)), arrival=times)
+
+
+def truncated(trace: Trace, longest: int) -> tuple[Trace, int]:
+    """The trace with no request of more than `longest` tokens, and how many were cut.
+
+    A prompt loses its end, so that what it shares with others stays shared; it keeps one token at least, and then the
+    answer is cut, too.
+    """
+    prompt = np.clip(longest - trace.output, 1, trace.prompt)
+    output = np.minimum(trace.output, np.maximum(longest - prompt, 1))
+    cut = int(np.count_nonzero((prompt < trace.prompt) | (output < trace.output)))
+    if not cut:
+        return trace, 0
+    shared = None if trace.shared is None else np.minimum(trace.shared, prompt)
+    return replace(trace, prompt=prompt, output=output, shared=shared, hash_ids=_ids_within(trace, prompt)), cut
+
+
+def capped(trace: Trace, count: int, wanted: npt.NDArray[np.bool_]) -> Trace:
+    """The trace up to its `count`-th wanted row; unwanted ones before it are passed over, and stay."""
+    rows = np.flatnonzero(wanted)
+    return trace if len(rows) < count else trace.head(int(rows[count - 1]) + 1)
+
+
+def _root(trace: Trace) -> Int64:
+    """The row that started the conversation of each row: by jumps that double."""
+    root = np.arange(len(trace))
+    if trace.parent is None:
+        return root
+    root = np.where(trace.parent < 0, root, trace.parent)
+    while not np.array_equal(root, further := root[root]):
+        root = further
+    return root
+
+
+def _ids_within(trace: Trace, prompt: Int64) -> Ragged | None:
+    """The ids of as many blocks as prompts of these lengths have."""
+    if trace.hash_ids is None or trace.hash_block is None:
+        return None
+    lengths = trace.hash_ids.lengths
+    kept = np.minimum(lengths, -(-prompt // trace.hash_block))
+    place = np.arange(len(trace.hash_ids.values)) - np.repeat(trace.hash_ids.starts[:-1], lengths)
+    return Ragged.parts(trace.hash_ids.values[place < np.repeat(kept, lengths)], kept)
+

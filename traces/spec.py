@@ -1,0 +1,101 @@
+"""Specs: what is said of a trace that is drawn and not read - lengths, how they go together, and arrivals.
+
+A spec is a YAML file, bundled or a user's own (`--trace gen:FILE`). It holds facts or wishes, never rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from traces.errors import TraceError, shown
+from traces.laws import LAWS, Law
+from traces.lengths import sample_lengths
+from traces.processes import PROCESSES, Process
+from traces.report import ReadReport
+from traces.strict import count, made, number, one_of, read_yaml, texts
+from traces.trace import Trace
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A trace to draw.
+
+    Attributes:
+        name: What the trace is called.
+        prompt, output: Laws of the lengths; in a file mappings with a kind.
+        arrivals: The process of the arrivals; in a file a mapping with a kind.
+        rows: Requests; by default as many as the arrivals come to.
+        spearman: Rank correlation of prompt and output, from -1 to 1.
+        source, citation, licence, notes: Where it comes from, on what terms, and what it does not keep.
+        slot_shares: Slot utilisation of the source by batch size, as published and shuffled, for tests.
+    """
+
+    name: str
+    prompt: Law
+    output: Law
+    arrivals: Process
+    rows: int = 0
+    spearman: float = 0.0
+    source: str = ""
+    citation: str = ""
+    licence: str = ""
+    notes: str = ""
+    slot_shares: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        texts(self, "name", "source", "citation", "licence", "notes")
+        for part, kinds in (("prompt", LAWS), ("output", LAWS), ("arrivals", PROCESSES)):
+            object.__setattr__(self, part, one_of(kinds, getattr(self, part), part))
+        if not self.rows and self.arrivals.rows:
+            object.__setattr__(self, "rows", self.arrivals.rows)
+        count("rows", self.rows)
+        if self.arrivals.rows not in (None, self.rows):
+            raise TraceError(f"rows is {self.rows}, but the counts of the arrivals come to {self.arrivals.rows}")
+        number("spearman", self.spearman, above=-1 - 1e-9, most=1)
+
+    def said(self) -> str:
+        """Where the trace comes from, in words."""
+        return "; ".join(filter(None, (self.source or self.name, self.citation, self.arrivals.said())))
+
+
+def spec_of(given: object, where: str) -> Spec:
+    """The spec that a mapping holds; raises TraceError with `where` and the key that does not fit."""
+    return made(Spec, given, where)
+
+
+def read_spec(path: Path) -> Spec:
+    """The spec in a YAML file; files that it names lie beside it, and its own name is the default for the trace."""
+    given = read_yaml(path)
+    if isinstance(given, Mapping):
+        given = {"name": path.stem, **{key: _beside(path, value) for key, value in given.items()}}
+    return spec_of(given, path.name)
+
+
+def generate(spec: Spec, seed: int = 0, kind: str = "generated") -> Trace:
+    """The trace of a spec, drawn with `seed`; lengths and arrivals have a stream of chance each.
+
+    kind: what the report calls the format.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise TraceError(f"a seed must be a whole number of 0 or more, not {shown(seed)}")
+    lengths_rng, arrivals_rng = np.random.default_rng(int(seed)).spawn(2)
+    prompt, output = sample_lengths(spec.prompt, spec.output, spec.spearman, spec.rows, lengths_rng)
+    return Trace(
+        name=spec.name,
+        arrival=spec.arrivals.draw(spec.rows, arrivals_rng),
+        prompt=prompt,
+        output=output,
+        source=f"{kind} (seed {seed}) for: {spec.said()}",
+        licence=spec.licence,
+        report=ReadReport(kind, spec.rows),
+    )
+
+
+def _beside(path: Path, value: Any) -> Any:
+    """The same value, but a file that it names is seen from the directory of the spec."""
+    if isinstance(value, Mapping) and isinstance(value.get("file"), str):
+        return {**value, "file": str(path.parent / value["file"])}
+    return value

@@ -1,0 +1,79 @@
+"""Read a YAML file, and make the dataclass that a mapping in it describes; whatever does not fit is one line.
+
+It knows no spec: the dataclass says which keys there are, and checks its values itself.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from traces.arrivals import is_number
+from traces.errors import TraceError, plain, shown, unknown
+
+T = TypeVar("T")
+# The C parser is ten times as fast; PyYAML is sometimes built without it.
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LARGEST = 1 << 62
+
+
+def read_yaml(path: Path) -> Any:
+    """Content of a YAML file; raises TraceError if there is none, or it is not YAML."""
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except OSError as error:
+        raise TraceError(f"{plain(str(path))}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise TraceError(f"{plain(str(path))}: not a text file") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        raise TraceError(f"{plain(str(path))}{where}: {getattr(error, 'problem', None) or 'not YAML'}") from None
+
+
+def made(kind: type[T], given: object, where: str) -> T:
+    """The dataclass with the values of a mapping; `where` begins what is said of a key that does not fit."""
+    if not isinstance(given, Mapping):
+        raise TraceError(f"{where}: must be a mapping of keys, not {shown(given)}")
+    known = {field.name: field for field in fields(kind) if field.init}    # type: ignore[arg-type]
+    for key in given:
+        if key not in known:
+            raise TraceError(f"{where}: {unknown('key', key, known)}")
+    for name, field in known.items():
+        if name not in given and field.default is MISSING and field.default_factory is MISSING:
+            raise TraceError(f"{where}: lacks {name}")
+    try:
+        return kind(**given)
+    except TraceError as error:
+        raise TraceError(f"{where}: {error}") from None
+
+
+def one_of(kinds: Mapping[str, type[Any]], given: object, where: str) -> Any:
+    """The dataclass that the key `kind` of a mapping names, with its other keys."""
+    if not isinstance(given, Mapping) or "kind" not in given:
+        raise TraceError(f"{where}: must be a mapping with a kind ({', '.join(kinds)})")
+    if not isinstance(given["kind"], str) or given["kind"] not in kinds:
+        raise TraceError(f"{where}: {unknown('kind', given['kind'], kinds)}")
+    return made(kinds[given["kind"]], {key: value for key, value in given.items() if key != "kind"}, where)
+
+
+def number(name: str, value: object, *, above: float = 0, most: float = LARGEST) -> None:
+    """Refuse what is no finite number above `above`, or is larger than `most`."""
+    if not is_number(value) or not above < value <= most or math.isinf(value):    # type: ignore[operator,arg-type]
+        raise TraceError(f"{name} must be a number above {above:g}, not {shown(value)}")
+
+
+def count(name: str, value: object, least: int = 1) -> None:
+    """Refuse what is no whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST:
+        raise TraceError(f"{name} must be a whole number of at least {least}, not {shown(value)}")
+
+
+def texts(given: object, *names: str) -> None:
+    """Refuse fields that are not text."""
+    for name in names:
+        if not isinstance(value := getattr(given, name), str):
+            raise TraceError(f"{name} must be text, not {shown(value)}")
