@@ -33,8 +33,8 @@ class Contract:
             if not 1 <= tokens <= request.lacking or request._set is not None:
                 self.complain(f"planned a chunk of {tokens} tokens for request {request.index}, which lacks "
                               f"{request.lacking}{' and decodes' * request.decoding}", now)
-            if 0 < step.pad_to < tokens:
-                self.complain(f"pads to {step.pad_to} tokens, but request {request.index} computes {tokens}", now)
+            if 0 < (width := step.pad_chunks_to or step.pad_to) < tokens:
+                self.complain(f"pads to {width} tokens, but request {request.index} computes {tokens}", now)
 
     def check_room(self, end: int, now: int) -> None:
         """The clock stays within 64 bits, and nobody holds memory that is not there."""

@@ -60,8 +60,9 @@ def shape_of(step: Step, rows: Rows) -> StepShape:
     """What the cost model is asked about: rows and contexts as they are computed, padding included."""
     decodes = rows.decodes + step.spent
     if step.pad_to:
-        padding = step.spent + sum([step.pad_to - tokens for tokens, _ in rows.chunks])
-        return StepShape(decodes, decodes * step.pad_to, ((step.pad_to, 0),) * len(rows.chunks), padding, "padded")
+        width, prior = step.pad_chunks_to or step.pad_to, max([there for _, there in rows.chunks], default=0)
+        padding = step.spent + sum([width - tokens for tokens, _ in rows.chunks])
+        return StepShape(decodes, decodes * step.pad_to, ((width, prior),) * len(rows.chunks), padding, "padded")
     return StepShape(decodes, rows.context + step.spent_context, rows.chunks, step.spent)
 
 

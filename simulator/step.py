@@ -31,6 +31,7 @@ class Step:
         spent_context: KV tokens that those rows read.
         delay: Nanoseconds that the step takes longer because KV moves between GPU and host.
         pad_to: Tokens that every row is padded to; 0 means ragged.
+        pad_chunks_to: Tokens that chunks are padded to beside decodes with longer contexts; 0 means `pad_to`.
         times: How often to run this very step before the policy is asked again.
         fickle: Ask the policy again after this step, even if it is steady and everybody only decodes.
     """
@@ -44,6 +45,7 @@ class Step:
     spent_context: int = 0
     delay: int = 0
     pad_to: int = 0
+    pad_chunks_to: int = 0
     times: int = 1
     fickle: bool = False
 
@@ -226,6 +228,11 @@ class Queue:
         """Keep finished requests in their slots."""
         for request in finished:
             self.held[request.order] = request    # type: ignore[index]
+
+    def strip(self, request: Request, memory: Memory) -> None:
+        """Take back the KV of a finished request that keeps its slot."""
+        memory.release(request)
+        request.reuse(0)
 
     def let_go(self, request: Request) -> None:
         """Give up the slot of a finished request."""

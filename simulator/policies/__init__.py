@@ -5,6 +5,7 @@ from __future__ import annotations
 from simulator.policies.base import Policy
 from simulator.policies.dynamic import DynamicBatching
 from simulator.policies.ft import FasterTransformer
+from simulator.policies.hybrid import Hybrid
 from simulator.policies.loading import load_policy
 from simulator.policies.orca import Orca
 from simulator.policies.sglang import Sglang
@@ -24,8 +25,9 @@ POLICIES: dict[str, type[Policy]] = {
     "sglang": Sglang,
     "vllm": Vllm,
     "vllm-0": Vllm0,
+    "hybrid": Hybrid,
 }
 """All bundled policies by name."""
 
-__all__ = ["POLICIES", "DynamicBatching", "FasterTransformer", "Orca", "Policy", "Sglang", "StaticBatching",
+__all__ = ["POLICIES", "DynamicBatching", "FasterTransformer", "Hybrid", "Orca", "Policy", "Sglang", "StaticBatching",
            "TensorRtLlm", "Tgi", "Vllm", "Vllm0", "load_policy"]

@@ -34,6 +34,7 @@ class StaticBatching(WholeBatch):
         run_to: Output tokens that every batch runs to, however short its answers are; finished rows still compute.
         max_wait: Milliseconds that the oldest request waits for a full batch; 0 takes what is there, inf waits for
             a full one. A replica that is told that no request will follow starts the last batch as it is.
+        sleep_per_batch: Milliseconds that the server sleeps before each batch.
         placement: How a reservation finds its place: "first-fit", "buddy", or "counted" where it needs no hole.
     """
 
@@ -48,7 +49,10 @@ class StaticBatching(WholeBatch):
     run_to: int | None = None
     max_wait: float = 0.0
     placement: str = "first-fit"
+    sleep_per_batch: float = 0.0
     _ran_on: bool = field(default=False, init=False, repr=False)
+    _awake: int | None = field(default=None, init=False, repr=False)    # when the sleep before a batch ends, ns
+    _began: dict[int, int] = field(default_factory=dict, init=False, repr=False)    # request -> tokens it began with
 
     def __post_init__(self) -> None:
         positive(self, "max_batch_size", "run_to")
@@ -57,6 +61,8 @@ class StaticBatching(WholeBatch):
         flag(self, "padded")
         if not (isinstance(self.max_wait, int | float) and self.max_wait >= 0):
             raise InputError(f"static: max_wait must be at least 0 milliseconds, not {self.max_wait!r}")
+        if not (isinstance(self.sleep_per_batch, int | float) and 0 <= self.sleep_per_batch < inf):
+            raise InputError(f"static: sleep_per_batch must be a number of at least 0, not {self.sleep_per_batch!r}")
 
     def resolve(self, deployment: Deployment) -> Self:
         size = self.max_batch_size or usual_size(deployment, self.reserve)
@@ -78,15 +84,26 @@ class StaticBatching(WholeBatch):
             return self.go_on(queue)
         if not queue.waiting:
             return None
-        if len(queue.waiting) >= self.slots or queue.closed:
-            return self.start(queue, memory, self.slots)
-        if self.max_wait == inf:
-            return None
-        due = queue.waiting[0].arrival + ceil(self.max_wait * 1_000_000)
-        return Wait(due) if now < due else self.start(queue, memory, self.slots)
+        if len(queue.waiting) < self.slots and not queue.closed:
+            if self.max_wait == inf:
+                return None
+            due = queue.waiting[0].arrival + ceil(self.max_wait * 1_000_000)
+            if now < due:
+                return Wait(due)
+        return self._sleep(now) or self.start(queue, memory, self.slots)
+
+    def _sleep(self, now: int) -> Wait | None:
+        """What is left of the sleep before a batch; None if the batch may start."""
+        if self.sleep_per_batch and self._awake is None:
+            self._awake = now + ceil(self.sleep_per_batch * 1_000_000)
+        if self._awake is not None and now < self._awake:
+            return Wait(self._awake)
+        self._awake = None
+        return None
 
     def start(self, queue: Queue, memory: Memory, size: int) -> Step:
         step, self._ran_on = super().start(queue, memory, size), False
+        self._began = {request.index: request.known for request, _ in step.chunks}
         if self.padded:
             step.pad_to = max(tokens for _, tokens in step.chunks)
         return step
@@ -94,21 +111,24 @@ class StaticBatching(WholeBatch):
     def go_on(self, queue: Queue) -> Step:
         """One token for everybody who is not done; what else the batch computes is padding."""
         step = super().go_on(queue)
-        batch = queue.running.values()
-        emitted = max(request.generated for request in batch)
+        emitted = self._emitted(queue)
         if not queue.decoding.size:    # all are done, and the batch runs on
             assert self.run_to is not None
             step.times, self._ran_on = self.run_to - emitted, True
         if self.padded or self.run_to:
             step.spent = len(queue.held)
-            step.spent_context = sum(request.prompt + emitted - 1 for request in queue.held.values())
+            step.spent_context = sum(self._began[request.index] + emitted - 1 for request in queue.held.values())
         if self.padded:
-            step.pad_to = max(request.prompt for request in batch) + emitted - 1
+            step.pad_to = max(self._began[request.index] for request in queue.running.values()) + emitted - 1
         return step
+
+    def _emitted(self, queue: Queue) -> int:
+        """Tokens that the batch has emitted for each row that is not done."""
+        return max((request.known - self._began[request.index] for request in queue.running.values()), default=0)
 
     def leaving(self, finished: list[Request], queue: Queue) -> list[Request]:
         """Nobody, until the batch has run to its end: then all of it."""
         batch = super().leaving(finished, queue)
-        if self.run_to and not self._ran_on and max((request.generated for request in batch), default=0) < self.run_to:
+        if self.run_to and batch and not self._ran_on and self._emitted(queue) < self.run_to:
             return []
         return batch

@@ -162,14 +162,14 @@ class Vllm(Policy):
                 step.blocked = "budget"
                 return
             tokens = min(tokens, budget)
-            if not self._fits(head, head.known if self.scheduler_reserve_full_isl else cached + tokens, memory,
-                              bool(running)):
+            if not self._enters(head, tokens, head.known if self.scheduler_reserve_full_isl else cached + tokens,
+                                memory, bool(running)):
                 step.blocked = memory.shortage
                 return
-            memory.grow(queue.admit(), tokens)
-            step.chunks.append((head, tokens))
+            step.chunks.append((queue.admit(), tokens))
             budget -= tokens
 
-    def _fits(self, head: Request, tokens: int, memory: Memory, others_run: bool) -> bool:
+    def _enters(self, head: Request, tokens: int, known: int, memory: Memory, others_run: bool) -> bool:
+        """Make room for the head's next `tokens` if there is a place for its first `known`; False if there is none."""
         spare = int(self.watermark * (memory.capacity + 1)) if self.watermark and others_run else 0
-        return memory.demand(head, tokens) + spare <= memory.free
+        return memory.demand(head, known) + spare <= memory.free and memory.grow(head, tokens)

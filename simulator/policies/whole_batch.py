@@ -42,10 +42,10 @@ class WholeBatch(Policy):
         step, self._kept_out = Step(), "batch"
         while queue.waiting and len(step.chunks) < size:
             head = queue.waiting[0]
-            if not memory.grow(head, head.prompt):
+            if not memory.grow(head, head.known - memory.cached(head)):
                 self._kept_out = memory.shortage
                 break
-            step.chunks.append((queue.admit(), head.prompt))
+            step.chunks.append((queue.admit(), head.lacking))
         step.blocked = self._kept_out
         return step
 

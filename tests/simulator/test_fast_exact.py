@@ -78,7 +78,7 @@ def prefixes(draw: st.DrawFn, world: list[tuple[int, int, int, int]]) -> list[Pr
 
 @st.composite
 def statics(draw: st.DrawFn, max_wait: st.SearchStrategy[float] | None = None) -> StaticBatching:
-    wait = max_wait or st.sampled_from([0.0, 0.0, STEP * 1e-6, 37e-6, 1.0, inf])
+    wait = st.sampled_from([0.0, 0.0, STEP * 1e-6, 37e-6, 1.0, inf]) if max_wait is None else max_wait
     return StaticBatching(max_batch_size=draw(st.sampled_from([None, 1, 2, 3, 5, 64])),
                           reserve=draw(st.sampled_from(["model", "declared", "exact"])), padded=draw(st.booleans()),
                           run_to=draw(st.sampled_from([None, None, 1, 4, 45])), max_wait=draw(wait),
