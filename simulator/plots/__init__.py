@@ -9,6 +9,14 @@ from simulator.plots.bars import KINDS, timeline_frame
 from simulator.plots.batch import batch_figure, plot_batch
 from simulator.plots.costs import costs_figure
 from simulator.plots.curves import batch_frame
+from simulator.plots.factors import (
+    caveats_figure,
+    findings_figure,
+    plot_caveats,
+    plot_findings,
+    plot_verdict,
+    verdict_figure,
+)
 from simulator.plots.style import save_figure
 from simulator.plots.timeline import plot_timeline, timeline_figure
 
@@ -16,10 +24,16 @@ __all__ = [
     "KINDS",
     "batch_figure",
     "batch_frame",
+    "caveats_figure",
     "costs_figure",
+    "findings_figure",
     "plot_batch",
+    "plot_caveats",
+    "plot_findings",
     "plot_timeline",
+    "plot_verdict",
     "save_figure",
     "timeline_figure",
     "timeline_frame",
+    "verdict_figure",
 ]
