@@ -8,10 +8,12 @@ import typer
 from typer.core import TyperGroup
 
 from simulator.cli.bench import bench
+from simulator.cli.caveats import caveats
 from simulator.cli.compare import compare
 from simulator.cli.conformance import conformance
 from simulator.cli.cost import show
 from simulator.cli.listing import list_
+from simulator.cli.reproduce import reproduce
 from simulator.cli.run import run
 from simulator.cli.trace import describe
 from simulator.errors import choose
@@ -33,6 +35,8 @@ app.command("compare")(compare)
 app.command("run")(run)
 app.command("list")(list_)
 app.command("conformance")(conformance)
+app.command("reproduce")(reproduce)
+app.command("caveats")(caveats)
 app.command("bench")(bench)
 traces_app = typer.Typer(cls=Commands, help="Look into traces.")
 traces_app.command("describe")(describe)
