@@ -47,7 +47,7 @@ def reproduce(common: Common,
         directory.check([FINDINGS, *(f"{name}.svg" for name in chosen)])
         check_drawing()
     with Bar("reproduce", unit="runs", quiet=common.quiet) as bar:
-        found = study(chosen, progress=bar.many)
+        found = study(chosen, seed=common.seed_number, progress=bar.many)
     if directory:
         directory.write({FINDINGS: as_json(_records(found)).encode()}
                         | {f"{answer.name}.svg": svg(_figure(answer)) for answer in found})

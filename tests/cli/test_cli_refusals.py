@@ -18,7 +18,8 @@ Call = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]
 
 WORDS = [
-    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, conformance, bench, trace, cost)"),
+    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, conformance, reproduce, caveats, "
+           "bench, trace, cost)"),
     ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe)"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
     ("run --zzz", "unknown option '--zzz': see `batchsim run --help`"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan, prod
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -178,23 +178,24 @@ def asked(names: Sequence[str]) -> tuple[str, ...]:
     return NAMES if "all" in known else tuple(dict.fromkeys(known))
 
 
-def reproduce(names: Sequence[str] = NAMES, *, progress: Progress | None = None) -> tuple[Answer, ...]:
-    """Run the bundled specifications of these names again; "all" stands for all of them.
+def reproduce(names: Sequence[str] = NAMES, *, seed: int = 0,
+              progress: Progress | None = None) -> tuple[Answer, ...]:
+    """Run the bundled specifications of these names again; "all" stands for all of them. `seed` is of what is drawn.
 
     Raises InputError for a name that is none, before anything is run.
     """
-    return tuple(_answers(asked(names), progress))
+    return tuple(_answers(asked(names), seed, progress))
 
 
-def _answers(names: Sequence[str], progress: Progress | None) -> Iterator[Answer]:
+def _answers(names: Sequence[str], seed: int, progress: Progress | None) -> Iterator[Answer]:
     for name in names:
         if name == VERDICT:
-            spec = verdict_spec()
-            yield Verdict(spec, verdict_rows(spec, progress))
+            claim = verdict_spec()
+            yield Verdict(claim, verdict_rows(claim, seed, progress))
         else:
-            bundled = bundled_specs()[name]
-            measured = run_spec(bundled, progress)
-            yield Reproduction(bundled, findings_of(bundled, measured), ladder_of(bundled, measured))
+            spec = replace(bundled_specs()[name], seed=seed)
+            measured = run_spec(spec, progress)
+            yield Reproduction(spec, findings_of(spec, measured), ladder_of(spec, measured))
 
 
 def _what(found: Finding) -> str:

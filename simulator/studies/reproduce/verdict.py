@@ -120,19 +120,20 @@ def verdict_spec() -> VerdictSpec:
     return build(VerdictSpec, read_file("verdict"), "verdict.yaml")
 
 
-def verdict_rows(spec: VerdictSpec, progress: Progress | None = None) -> tuple[Row, ...]:
-    """Every trace against every baseline."""
+def verdict_rows(spec: VerdictSpec, seed: int = 0, progress: Progress | None = None) -> tuple[Row, ...]:
+    """Every trace against every baseline. `seed` is that of the stand-ins."""
     rows: list[Row] = []
-    for row in _rows(spec):
+    for row in _rows(spec, seed):
         rows.append(row)
         if progress:
             progress(f"verdict: {row.trace}", len(rows), len(spec.traces) * len(spec.baselines))
     return tuple(rows)
 
 
-def _rows(spec: VerdictSpec) -> Iterator[Row]:
+def _rows(spec: VerdictSpec, seed: int) -> Iterator[Row]:
     for name, requests in spec.traces.items():
-        base = scenario_of(**spec.scenario, trace=name, num_prompts=requests, load="saturated")
+        base = scenario_of(**spec.scenario, trace=name, num_prompts=requests, load="saturated",
+                           seed=seed)
         base = base.but(trace=read_trace(base))
         known: dict[int | None, float] = {}    # vLLM's own throughput, by model length
         for baseline in spec.baselines:

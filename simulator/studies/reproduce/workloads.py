@@ -1,7 +1,7 @@
 """Workloads that a publication describes by distributions: traces whose lengths are quantiles in a drawn order.
 
 A row has the length at a quantile of its own, (i + 1/2) / n, so a short trace has the mean and the tail of the
-distribution without the luck of a draw; the generator only shuffles. All requests of a pass come at once. It knows no
+distribution without the luck of a draw; a seed only orders the rows. All requests of a pass come at once. It knows no
 engine.
 """
 
@@ -24,7 +24,9 @@ KINDS: dict[str, tuple[str, ...]] = {"constant": ("tokens",), "uniform": ("lowes
                                      "exponential": ("mean",), "lognormal": ("mean", "sigma")}
 """Distributions, and what each needs to be told."""
 SPARE = 3
-"""Pairs drawn for each request, where some of them may be too long."""
+"""Pairs made for each request, where some of them may be too long."""
+GOLDEN = (5 ** 0.5 - 1) / 2
+"""Its multiples fill the unit interval evenly, so that they pair prompts with outputs independently."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,9 @@ class Workload:
     hash_block: int = 16
 
     def trace(self, name: str, seed: int) -> Trace:
-        """All of them, as a trace; each column is shuffled by a stream of its own."""
-        prompt, output = self._pairs(seed)
+        """All of them, as a trace; the seed decides their order."""
+        order = np.random.default_rng(seed).permutation(self.requests)
+        prompt, output = (column[order] for column in self._pairs())
         starts = np.arange(self.passes) * round(self.pass_every_s * 1e9)
         again = self.passes > 1
         return Trace(name, np.repeat(starts, self.requests).astype(np.int64), np.tile(prompt, self.passes),
@@ -117,15 +120,16 @@ class Workload:
                      hash_block=self.hash_block if again else None,
                      source=f"made: {self.requests:,} requests a pass, lengths at the quantiles of a distribution")
 
-    def _pairs(self, seed: int) -> tuple[Ints, Ints]:
-        """Prompts and outputs of a pass, those left out that are too long together."""
+    def _pairs(self) -> tuple[Ints, Ints]:
+        """Prompts and outputs of a pass; of pairs that are not too long together, evenly many of all lengths."""
         rows = self.requests if self.max_total is None else self.requests * SPARE
-        columns = [rng.permutation(lengths.quantiles(rows)) for lengths, rng in
-                   zip((self.prompt, self.output), np.random.default_rng(seed).spawn(2), strict=True)]
-        kept = np.flatnonzero(columns[0] + columns[1] <= (self.max_total or UNLIMITED))[:self.requests]
+        mates = np.argsort(np.argsort(np.arange(rows) * GOLDEN % 1))
+        prompt, output = self.prompt.quantiles(rows)[mates], self.output.quantiles(rows)
+        kept = np.flatnonzero(prompt + output <= (self.max_total or UNLIMITED))
         if len(kept) < self.requests:
             raise CostModelError(f"most requests come to more than max_total ({self.max_total}): raise it")
-        return columns[0][kept], columns[1][kept]
+        kept = kept[np.arange(self.requests) * len(kept) // self.requests]
+        return prompt[kept], output[kept]
 
     def _blocks(self, prompt: Ints) -> tuple[tuple[int, ...], ...]:
         """Ids of the blocks of each prompt of a pass: no two requests of a pass have any in common."""
