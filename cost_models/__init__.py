@@ -6,6 +6,7 @@ cache fit.
 """
 
 from cost_models.base import CostModel, CostModelError, StepShape, choose
+from cost_models.biased import Biased
 from cost_models.catalogue import CostModelRow, available_cost_models, cost_model, profile_named
 from cost_models.constant import Constant
 from cost_models.graphs import CapturedGraphs, graph_sizes
@@ -21,6 +22,7 @@ from cost_models.table import Table
 __all__ = [
     "GPUS",
     "MODELS",
+    "Biased",
     "CapturedGraphs",
     "Constant",
     "CostModel",

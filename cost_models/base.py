@@ -58,11 +58,18 @@ class CostModel(ABC):
         return [self.time(StepShape(decodes, context + i * growth)) for i in range(k)]
 
     def in_range(self, shape: StepShape) -> bool | None:
-        """Whether the shape lies where the model was measured; None where no measured range is stated."""
+        """Whether the shape lies where the model was measured; None where no measured range is stated.
+
+        A range has no gaps: with decodes and chunks alike, a context between two that lie inside lies inside.
+        """
         return None
 
     def residuals(self) -> Mapping[str, Sequence[float]] | None:
         """Quantiles of measured over predicted time by regime, evenly spaced; None where no error is stated."""
+        return None
+
+    def stated_bias(self) -> float | None:
+        """By which share of a step its times may be off on average, either way; None where no error is stated."""
         return None
 
     @property

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from cost_models.aiconfigurator import aiconfigurator
 from cost_models.base import CostModel, CostModelError, choose
 from cost_models.constant import Constant
+from cost_models.fits import Errors, Range
 from cost_models.profile import Profile, bundled_profiles, layout, read_profile
 from cost_models.regimes import Regimes
 from cost_models.roofline import Roofline
@@ -107,7 +108,7 @@ def _fitting(text: str, wanted: str, model: ModelSpec) -> Profile | None:
 
 
 class CostModelRow(NamedTuple):
-    """One line of a listing; None where a column does not apply or is not stated. Errors in percent."""
+    """One line of a listing; None where a column does not apply or is not stated."""
 
     name: str
     form: str
@@ -119,15 +120,10 @@ class CostModelRow(NamedTuple):
     tensor_parallel_size: int | None = None
     layout: str | None = None
     """``tp4``: tensor parallel on 4 GPUs."""
-    mape_decode: float | None = None
-    mape_prefill: float | None = None
-    mape_mixed: float | None = None
-    p95_decode: float | None = None
-    p95_prefill: float | None = None
-    p95_mixed: float | None = None
-    bias_decode: float | None = None
-    bias_prefill: float | None = None
-    bias_mixed: float | None = None
+    errors: Errors | None = None
+    """By kind of step, as the profile states them."""
+    range: Range | None = None
+    """Where the profile was measured."""
 
 
 def available_cost_models() -> list[CostModelRow]:
@@ -144,8 +140,6 @@ def available_cost_models() -> list[CostModelRow]:
 
 
 def _row(profile: Profile) -> CostModelRow:
-    errors = {f"{figure}_{regime}": getattr(error, f"{figure}_percent")
-              for regime, error in vars(profile.fit.errors).items() if error for figure in ("mape", "p95", "bias")}
     return CostModelRow(
         name=profile.name,
         form=profile.fit.form,
@@ -156,5 +150,6 @@ def _row(profile: Profile) -> CostModelRow:
         kv_dtype=profile.kv_dtype,
         tensor_parallel_size=profile.tensor_parallel_size,
         layout=f"tp{profile.tensor_parallel_size}",
-        **errors,
+        errors=profile.fit.errors,
+        range=profile.fit.range,
     )

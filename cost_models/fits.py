@@ -4,6 +4,8 @@ It checks single values; it knows no formula.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
+from math import inf
 
 from cost_models.base import CostModelError, choose
 from cost_models.kernels import KernelTable
@@ -63,6 +65,16 @@ class Errors:
     prefill: Error | None = None
     mixed: Error | None = None
 
+    @property
+    def bias(self) -> float | None:
+        """The largest bias of a regime, as a share; None where no error is stated.
+
+        Where only the size of the errors is known, that is taken: no bias exceeds it.
+        """
+        stated = [error for error in vars(self).values() if error]
+        sizes = [abs(error.mape_percent if error.bias_percent is None else error.bias_percent) for error in stated]
+        return max(sizes) / 100 if sizes else None
+
 
 @dataclass(frozen=True)
 class Range:
@@ -75,6 +87,12 @@ class Range:
     """New prompt tokens of a step."""
     prior_tokens: tuple[int, int] | None = None
     """Tokens already there, summed over the chunks."""
+
+    @cached_property
+    def closed(self) -> tuple[float, ...]:
+        """All eight numbers, in this order; no bound is 0 to infinity."""
+        bounds = (self.decodes, self.context, self.chunk_tokens, self.prior_tokens)
+        return tuple(end for bound in bounds for end in bound or (0, inf))
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,10 @@ class CapturedGraphs(CostModel):
         """Those of the model inside."""
         return self.cost.residuals()
 
+    def stated_bias(self) -> float | None:
+        """That of the model inside."""
+        return self.cost.stated_bias()
+
     @property
     def request_overhead(self) -> int:
         """That of the model inside, in ns."""

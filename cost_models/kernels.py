@@ -77,6 +77,9 @@ class KernelTable:
     mixed: MixedFactors
     all_reduce: Curve | None = None
     """One all-reduce by tokens of the step; needed on more than one GPU."""
+    beside_chunks: DecodeGrid | None = None
+    """Attention of decodes that share a step with chunks, before its factor: engines run another kernel then. Where
+    it is absent, ``decode_attention`` is taken."""
 
 
 def _check_knots(name: str, knots: Knots) -> None:

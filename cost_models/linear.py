@@ -47,7 +47,7 @@ class LinearDecode(CostModel):
         """Duration of one step in ns."""
         decodes, context, chunks, _, _ = shape
         if chunks:
-            return nanoseconds(self.chunked_fs(decodes, context, chunks))
+            return (self.chunked_fs(decodes, context, chunks) + HALF_NS) // FS_PER_NS or 1
         if decodes > 0:
             return (self.decode_fs(decodes) + context * self.context_fs + HALF_NS) // FS_PER_NS or 1
         raise empty_step()

@@ -17,6 +17,8 @@ from cost_models.specs import MODELS
 from cost_models.strict import build, located, parse_yaml, read_yaml
 
 SCHEMA_VERSION = 2
+DTYPES = (*BYTES, "fp32")
+"""What a profile may have been measured in; a CPU measures in fp32."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +145,8 @@ class Profile:
     def __post_init__(self) -> None:
         if self.tensor_parallel_size < 1:
             raise CostModelError("tensor_parallel_size must be at least 1, got 0")
-        choose("dtype", self.dtype, BYTES)
-        choose("kv_dtype", self.kv_dtype, BYTES)
+        choose("dtype", self.dtype, DTYPES)
+        choose("kv_dtype", self.kv_dtype, DTYPES)
         if self.model in MODELS:
             self.model_shape.check(MODELS[self.model])
 

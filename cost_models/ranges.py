@@ -8,10 +8,14 @@ def in_range(bounds: Range | None, shape: StepShape) -> bool | None:
     """Whether each stated bound holds for the parts that the step has; None where there are no bounds."""
     if bounds is None:
         return None
-    asked = []
-    if shape.decodes:
-        asked += [(bounds.decodes, shape.decodes), (bounds.context, shape.context)]
-    if shape.chunks:
-        asked += [(bounds.chunk_tokens, sum(new for new, _ in shape.chunks))]
-        asked += [(bounds.prior_tokens, sum(prior for _, prior in shape.chunks))]
-    return all(bound is None or bound[0] <= value <= bound[1] for bound, value in asked)
+    decodes, context, chunks, _, _ = shape
+    fewest, most, shortest, longest, first, last, low, high = bounds.closed
+    if decodes and not (fewest <= decodes <= most and shortest <= context <= longest):
+        return False
+    if not chunks:
+        return True
+    tokens = before = 0
+    for new, prior in chunks:
+        tokens += new
+        before += prior
+    return first <= tokens <= last and low <= before <= high

@@ -72,7 +72,9 @@ class Regimes(LinearDecode):
             tokens += new
             squares += new * (new + 2 * prior)
         host = (decodes + len(chunks)) * self._host_seq_fs
-        return base + max(weights, tokens * token) + decodes * seq + context * each + squares * square + host
+        arithmetic = tokens * token
+        return (base + (arithmetic if arithmetic > weights else weights) + decodes * seq + context * each
+                + squares * square + host)
 
     def in_range(self, shape: StepShape) -> bool | None:
         """Whether each stated bound of the profile holds; None where the profile states none."""
@@ -81,6 +83,10 @@ class Regimes(LinearDecode):
     def residuals(self) -> Mapping[str, Sequence[float]] | None:
         """Those that the profile states, or that follow from its errors."""
         return residuals(self.profile.fit.errors)
+
+    def stated_bias(self) -> float | None:
+        """The largest of the profile's regimes."""
+        return self.profile.fit.errors.bias
 
     @property
     def request_overhead(self) -> int:

@@ -51,6 +51,18 @@ MODELS: dict[str, ModelSpec] = {
             source="published config.json of meta-llama/Llama-2-7b-hf",
         ),
         ModelSpec(
+            name="llama-2-70b",
+            layers=80,
+            hidden=8192,
+            heads=64,
+            kv_heads=8,
+            head_dim=128,
+            ffn=28672,
+            vocab=32000,
+            max_model_len=4096,
+            source="published config.json of meta-llama/Llama-2-70b-hf",
+        ),
+        ModelSpec(
             name="opt-13b",
             layers=40,
             hidden=5120,

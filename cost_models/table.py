@@ -4,7 +4,8 @@
 
 Between knots every part is a straight line, over two sizes one after the other. The attention of several chunks
 pays the launch (the smallest cell of the grid) once. A chunk longer than the grid is charged as several that
-follow one another. Where decodes and chunks share a step, the attention of each is multiplied by its factor.
+follow one another. Where decodes and chunks share a step, the attention of each is multiplied by its factor; decodes
+may have a grid of their own for such steps.
 
 It does not know: contexts that differ within a step (the mean counts), overlap between kernels, what lies
 between the knots.
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cost_models.base import CostModel, CostModelError, StepShape, empty_step, refuse_chunks
-from cost_models.kernels import Curve, KernelTable
+from cost_models.kernels import Curve, DecodeGrid, KernelTable
 from cost_models.linear import femtoseconds, nanoseconds
 from cost_models.lines import Line, between, blend, line, neighbours
 from cost_models.profile import Profile
@@ -29,7 +30,7 @@ class Table(CostModel):
 
     profile: Profile
     _decoding: dict[int, Line] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _attending: dict[int, Line] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _beside: dict[int, Line] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.profile.fit.table is None:
@@ -76,6 +77,10 @@ class Table(CostModel):
         """Those that the profile states, or that follow from its errors."""
         return residuals(self.profile.fit.errors)
 
+    def stated_bias(self) -> float | None:
+        """The largest of the profile's regimes."""
+        return self.profile.fit.errors.bias
+
     @property
     def request_overhead(self) -> int:
         """What the profile states, in ns."""
@@ -86,7 +91,7 @@ class Table(CostModel):
         if decodes < 1:
             raise empty_step()
         rest = self._rest_fs(decodes, decodes)
-        at, attention, slope = self._attention_line(decodes)
+        at, attention, slope = _attention_line(self._table.decode_attention, self._decode_rows, decodes)
         found = Line(at, [rest + self._layers * fs for fs in attention], [self._layers * fs for fs in slope])
         return self._decoding.setdefault(decodes, found)
 
@@ -98,7 +103,7 @@ class Table(CostModel):
             tokens += new
         attention = sum([self._chunk_fs(new, prior) for new, prior in chunks]) - (len(chunks) - 1) * self._launch_fs
         if decodes:
-            beside = (self._attending.get(decodes) or self._attention_line(decodes)).value(context)
+            beside = (self._beside.get(decodes) or self._beside_line(decodes)).value(context)
             mixed = self._table.mixed
             attention = round(mixed.prefill_attention * attention + mixed.decode_attention * beside)
         return self._rest_fs(tokens, decodes + len(chunks)) + self._layers * attention
@@ -109,14 +114,10 @@ class Table(CostModel):
         host = self._host_fs + sequences * self._host_seq_fs
         return self._layers * layer + self._head.value(sequences) + host
 
-    def _attention_line(self, decodes: int) -> Line:
-        """Attention of one layer by total context, in fs; worked out once for each number of sequences."""
-        grid = self._table.decode_attention
-        low, high = neighbours(grid.sequences, decodes)
-        row = self._decode_rows[low]
-        if low != high:
-            row = blend(row, self._decode_rows[high], decodes, grid.sequences[low], grid.sequences[high])
-        return self._attending.setdefault(decodes, line([decodes * each for each in grid.context], row))
+    def _beside_line(self, decodes: int) -> Line:
+        """Attention of one layer next to a chunk, by total context; worked out once for each number of sequences."""
+        grid = self._table.beside_chunks or self._table.decode_attention
+        return self._beside.setdefault(decodes, _attention_line(grid, self._beside_rows, decodes))
 
     def _chunk_fs(self, new: int, prior: int) -> int:
         """Attention of one layer for one chunk, in fs."""
@@ -157,7 +158,11 @@ class Table(CostModel):
 
     @cached_property
     def _decode_rows(self) -> list[list[int]]:
-        return [[_fs(us) for us in row] for row in self._table.decode_attention.us]
+        return _rows(self._table.decode_attention)
+
+    @cached_property
+    def _beside_rows(self) -> list[list[int]]:
+        return _rows(self._table.beside_chunks) if self._table.beside_chunks else self._decode_rows
 
     @cached_property
     def _prefill_lines(self) -> list[Line]:
@@ -175,6 +180,19 @@ class Table(CostModel):
     @cached_property
     def _host_seq_fs(self) -> int:
         return femtoseconds(self.profile.host.h1_ms * 1e-3)
+
+
+def _attention_line(grid: DecodeGrid, rows: list[list[int]], decodes: int) -> Line:
+    """Attention of one layer for so many sequences by their total context, in fs."""
+    low, high = neighbours(grid.sequences, decodes)
+    row = rows[low]
+    if low != high:
+        row = blend(row, rows[high], decodes, grid.sequences[low], grid.sequences[high])
+    return line([decodes * each for each in grid.context], row)
+
+
+def _rows(grid: DecodeGrid) -> list[list[int]]:
+    return [[_fs(us) for us in row] for row in grid.us]
 
 
 def _line(curve: Curve) -> Line:

@@ -6,7 +6,8 @@
     >>> result = sim.simulate("azure-conv-2023", policy, num_prompts=500)
     >>> result.requests, result.steps, result.summary(), result.scenario                # doctest: +SKIP
 
-`simulate` answers one question, `compare` several at once, and `run` answers a Scenario, which every Result carries.
+`simulate` answers one question, `compare` several at once, `attribute` says where a difference comes from, `explain`
+follows one request through its batch, and `run` answers a Scenario, which every Result carries.
 
 How to read the code, in this order:
 
@@ -43,10 +44,12 @@ from simulator.version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
     from simulator import plots
+    from simulator.studies.attribution import attribute
     from simulator.studies.compare import compare
+    from simulator.studies.explain import explain
 
-__all__ = ["InputError", "Policy", "PolicyError", "Result", "Scenario", "StalledError", "__version__", "compare",
-           "memory", "plots", "policies", "run", "simulate"]
+__all__ = ["InputError", "Policy", "PolicyError", "Result", "Scenario", "StalledError", "__version__",
+           "attribute", "compare", "explain", "memory", "plots", "policies", "run", "simulate"]
 
 
 def __getattr__(name: str) -> Any:
@@ -54,6 +57,12 @@ def __getattr__(name: str) -> Any:
     if name == "compare":
         from simulator.studies.compare import compare
         return compare
+    if name == "attribute":
+        from simulator.studies.attribution import attribute
+        return attribute
+    if name == "explain":
+        from simulator.studies.explain import explain
+        return explain
     if name in ("plots", "studies"):
         from importlib import import_module
         return import_module(f"simulator.{name}")

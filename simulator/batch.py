@@ -115,22 +115,20 @@ class LockstepSet:
     def pause(self, steps: int = 1) -> None:
         self._steps += steps
 
-    def _is_member(self, request: Request, last: int, order: int) -> bool:
-        """Whether an entry of the heap still tells when this member is done."""
-        return request._set is self and request._last == last and request.order == order
-
     def steps_to_finish(self) -> int:
         due = self._due
-        while not self._is_member(due[0][2], *due[0][:2]):
+        while True:
+            last, order, request = due[0]
+            if request._set is self and request._last == last and request.order == order:
+                return last - self.turn + 1
             heappop(due)
-        return due[0][0] - self.turn + 1
 
     def finish(self) -> list[Request]:
         done: list[Request] = []
         due, turn = self._due, self.turn
         while due and due[0][0] < turn:
             last, order, request = heappop(due)
-            if self._is_member(request, last, order):
+            if request._set is self and request._last == last and request.order == order:
                 self.leave(request)
                 done.append(request)
         return done

@@ -36,12 +36,11 @@ class Contract:
             if 0 < (width := step.pad_chunks_to or step.pad_to) < tokens:
                 self.complain(f"pads to {width} tokens, but request {request.index} computes {tokens}", now)
 
-    def check_room(self, end: int, now: int) -> None:
-        """The clock stays within 64 bits, and nobody holds memory that is not there."""
+    def refuse_room(self, end: int, now: int) -> NoReturn:
+        """The clock leaves its 64 bits, or somebody holds memory that is not there."""
         if end > LATEST:
             raise InputError("the simulated time passes 146 years: check the cost model and the arrivals")
-        if not 0 <= self._memory.free <= self._memory.capacity:
-            self.complain("holds more memory than there is, or gave back more than it took", now)
+        self.complain("holds more memory than there is, or gave back more than it took", now)
 
     def check_wait(self, decision: Any, waits: int, now: int) -> None:
         """What is neither a step nor None is a wait that ends later; it does not come for ever, once nobody will."""

@@ -59,6 +59,7 @@ STEP_COLUMNS: dict[str, str] = {
     "resident": "tokens with KV at the start",
     "promised": "tokens that reservations cover; empty without reservations",
     "used": "blocks of KV cache held",
+    "empty": "free blocks that hold nothing; empty where no KV outlives its holder",
     "blocked": "what keeps the head of the queue out: cap, budget, memory, fragmentation or batch",
 }
 """Columns of the steps frame; a row a step."""
@@ -100,9 +101,9 @@ def steps_frame(record: Record) -> pd.DataFrame:
     columns: dict[str, Any] = {name: record.step(name) for name in STEP_COLUMNS}
     columns |= {"start": columns["start"] / 1e9, "end": columns["end"] / 1e9,
                 "blocked": _words(OBSTACLES, columns["blocked"])}
-    promised = pd.array(columns["promised"], "Int64")
-    promised[columns["promised"] < 0] = pd.NA
-    columns["promised"] = promised
+    for name in ("promised", "empty"):
+        columns[name] = pd.array(np.maximum(columns[name], 0), "Int64")
+        columns[name][record.step(name) < 0] = pd.NA
     return pd.DataFrame(columns, index=pd.RangeIndex(len(record.ends), name="step"))
 
 

@@ -1,6 +1,6 @@
 """Ledgers: where every slot-nanosecond, token position and KV-token-nanosecond of a run went. They add up exactly.
 
-Slots and tokens are summed over plans: inside a stretch their numbers do not change, and only the queue may fill.
+`levels` says what there is of each part at each instant; here the parts get their words, and are added up.
 """
 
 from __future__ import annotations
@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
+from simulator.areas import times
 from simulator.columns import Ints
+from simulator.levels import Levels, kv_levels, slot_levels, token_levels
 from simulator.memory import Memory
 from simulator.record import Record
-from simulator.recorder import CODES, OBSTACLES
 from simulator.slots import Gaps, Slots
 
 SLOT_PARTS: dict[str, str] = {
@@ -21,6 +20,7 @@ SLOT_PARTS: dict[str, str] = {
     "prefill": "computes prompt tokens for the first time",
     "recompute": "computes again what a preemption threw away",
     "held": "finished, but held until others are done",
+    "behind_prefill": "holds a slot, but waits while the prompts of others are computed",
     "stalled": "holds a slot, but takes no part in the step",
     "blocked_cap": "empty: the queue is stopped by the cap on sequences",
     "blocked_budget": "empty: the queue is stopped by the token budget",
@@ -44,11 +44,12 @@ KV_PARTS: dict[str, str] = {
     "reserved": "reserved by a request that has not filled it",
     "internal": "rounding: the unused rest of a block or interval",
     "external": "free, but in holes too short for the head of the queue",
-    "free": "free",
+    "cached": "free, but still holds KV that somebody may find again",
+    "free": "free, and holds nothing",
 }
 """The parts of the KV ledger, in words."""
-FEW = 16
-"""Rows that Python's own integers add up as fast as numpy."""
+LEDGERS = {"slots": SLOT_PARTS, "tokens": TOKEN_PARTS, "kv": KV_PARTS}
+"""All ledgers by name, with their parts."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,6 @@ class Ledger:
                 for name, amount in self.parts.items()]
 
 
-def times(amounts: Ints, durations: Ints) -> int:
-    """The sum of amount x duration, exact: 64 bits do not hold a pool's tokens times a day's nanoseconds."""
-    largest = int(np.abs(amounts).max(initial=0)) * int(np.abs(durations).max(initial=0))
-    rows = (1 << 63) // (largest + 1)    # of which 64 bits hold the sum for certain
-    if rows < FEW:
-        return sum(amount * lasts for amount, lasts in zip(amounts.tolist(), durations.tolist(), strict=True))
-    return sum(int(amounts[at:at + rows] @ durations[at:at + rows]) for at in range(0, len(amounts), rows))
-
-
 def durations(record: Record) -> Ints:
     """How long all steps of each plan last together, ns."""
     return record.plan_ends - record.plan("start")
@@ -107,53 +99,30 @@ def useful_rows(record: Record) -> Ints:
 
 
 def slot_ledger(record: Record, gaps: Gaps, slots: Slots) -> Ledger:
-    """Slots x time from the first request sent to the end of the last step. A row takes all the time of its step."""
-    plan, lasts, queued = record.plan, durations(record), record.plan_ends - record.queued_from
-    empty, vacant = slots.count - plan("running"), slots.count - gaps.in_slots
-    stalled = plan("running") - plan("decodes") - plan("chunks") - plan("held")
-    parts = {"decode": times(plan("decodes"), lasts), "prefill": times(plan("chunks") - plan("redoing"), lasts),
-             "recompute": times(plan("redoing"), lasts), "held": times(plan("held"), lasts),
-             "stalled": times(stalled, lasts) + times(gaps.in_slots, gaps.end - gaps.start)}
-    for code, obstacle in enumerate(OBSTACLES):
-        parts[f"blocked_{obstacle or 'step'}"] = times(empty * (plan("blocked") == code), queued)
-    parts |= {"forming": times(vacant, gaps.end - gaps.waited_from), "no_queue": times(empty, lasts - queued),
-              "idle": times(vacant, gaps.waited_from - gaps.start)}
+    """Slots x time from the first request sent to the end of the last step."""
     return Ledger("slot-ns", f"{slots.count} slots: {slots.meaning}", slots.count * _span(record),
-                  {name: parts[name] for name in SLOT_PARTS}, SLOT_PARTS)
+                  added_up(slot_levels(record, gaps, slots), SLOT_PARTS), SLOT_PARTS)
 
 
 def token_ledger(record: Record) -> Ledger:
-    """Token positions computed in all steps. A row that decodes computes one."""
-    decodes, prompt, redone, padding = (times(record.plan(name), record.plan("steps")) for name in
-                                        ("decodes", "prompt", "redone", "padding"))
-    parts = {"useful": decodes + prompt - redone, "padding": padding, "recompute": redone}
-    return Ledger("token positions", "token positions computed", decodes + prompt + padding, parts, TOKEN_PARTS)
+    """Token positions computed in all steps."""
+    parts = added_up(token_levels(record), TOKEN_PARTS)
+    total = sum(times(record.plan(name), record.plan("steps")) for name in ("decodes", "prompt", "padding"))
+    return Ledger("token positions", "token positions computed", total, parts, TOKEN_PARTS)
 
 
 def kv_ledger(record: Record, gaps: Gaps, memory: Memory, unlimited: bool) -> Ledger:
-    """KV capacity x time from the first request sent to the end of the last step.
-
-    A step is charged with what it holds at its end. Between steps all memory is free, unless requests keep their
-    slots: then it is charged as in the step before.
-    """
-    took = record.ends - record.starts
-    kept = gaps.in_slots > 0
-    np.add.at(took, gaps.after[kept], (gaps.end - gaps.start)[kept])
-    holding = record.step("resident") + record.step("decodes") + record.step("prompt")
-    promised = np.where(record.step("promised") < 0, holding, record.step("promised"))
-    used = record.step("used") * memory.block_size
-    parts: dict[str, int | None] = {"holding": times(holding, took), "reserved": times(promised - holding, took),
-                                    "internal": times(used - promised, took), "external": None, "free": None}
+    """KV capacity x time from the first request sent to the end of the last step."""
+    parts = added_up(kv_levels(record, gaps, memory, unlimited), KV_PARTS)
     if unlimited:
         return Ledger("token-ns", "KV cache without a bound", None, parts, KV_PARTS)
     capacity = memory.capacity * memory.block_size
-    torn = record.step("blocked") == CODES["fragmentation"]
-    if torn.any():
-        torn &= record.step("waiting") > 0
-    idle = int((gaps.end - gaps.start)[~kept].sum())
-    parts["external"] = times((capacity - used) * torn, took)
-    parts["free"] = times((capacity - used) * ~torn, took) + capacity * idle
     return Ledger("token-ns", f"{capacity:,} tokens of KV cache", capacity * _span(record), parts, KV_PARTS)
+
+
+def added_up(levels: Levels, words: Mapping[str, str]) -> dict[str, int | None]:
+    """The amount of each part over the whole run; None for one of which nothing is said."""
+    return {name: sum(level.total() for level in levels[name]) if name in levels else None for name in words}
 
 
 def _span(record: Record) -> int:

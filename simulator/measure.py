@@ -69,10 +69,11 @@ def shape_of(step: Step, rows: Rows) -> StepShape:
 def row_of(step: Step, queue: Queue, memory: Memory, rows: Rows, padded: int) -> tuple[int, ...]:
     """The columns of the record from `decodes` to `paused`."""
     decodes, context, chunks, prompt, redone, redoing = rows
-    promised = memory.promised
+    promised, empty = memory.promised, memory.empty
     return (decodes, context, len(chunks), prompt, redone, redoing, step.spent, padded,
             len(queue.running) - len(queue.in_flight), len(queue.held), len(queue.waiting), resident(queue, memory),
-            -1 if promised is None else promised, CODES[step.blocked], 0 if step.decodes else 1)
+            -1 if promised is None else promised, -1 if empty is None else empty, CODES[step.blocked],
+            0 if step.decodes else 1)
 
 
 def resident(queue: Queue, memory: Memory) -> int:

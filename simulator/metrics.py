@@ -119,6 +119,21 @@ METRICS: dict[str, Metric] = {
         "Token positions computed for nothing.", "lower"),
     "steps": Metric("steps", "count",
         "Forward passes.", "lower"),
+    "error_band_percent": Metric("error band", "%",
+        "By how much every step was made shorter, then longer, to see what an error of the step times does to the "
+        "figures below. Null unless it was asked for and the cost model states an error.", None),
+    "output_throughput_low": Metric("output tokens/s, low", "1/s",
+        "The lower one of these two runs.", None),
+    "output_throughput_high": Metric("output tokens/s, high", "1/s",
+        "The higher one.", None),
+    "mean_ttft_ms_low": Metric("mean TTFT, low", "ms",
+        "The lower one of these two runs.", None),
+    "mean_ttft_ms_high": Metric("mean TTFT, high", "ms",
+        "The higher one.", None),
+    "mean_tpot_ms_low": Metric("mean TPOT, low", "ms",
+        "The lower one of these two runs. Null for a policy that returns whole answers.", None),
+    "mean_tpot_ms_high": Metric("mean TPOT, high", "ms",
+        "The higher one.", None),
 }
 """Every metric by its name in the JSON, in the order of display."""
 

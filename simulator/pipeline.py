@@ -58,7 +58,7 @@ class PipelinedReplica(Replica):
         if returns.processed:
             _, step, self._landing = self._flight.popleft()
             self.queue.land(step)
-            self._commit(step, 1)
+            self._commit(step, 1, self.now)
 
     def _timed(self, now: int, lasts: list[int]) -> tuple[int, list[int]]:
         """The step's way through the stages: it enters each when it has left the one before and the stage is free."""

@@ -19,11 +19,17 @@ class Pricing:
         cost: The price of a step.
         noise: Draws how long steps last, given what they cost; None: as long as they cost.
         scheduling: What the scheduler adds to a step: so many ns, and so many more for each request that runs.
+
+    Attributes:
+        delays: Whether the scheduler adds anything.
+        ranged: Whether the cost model states where it was measured.
     """
 
     def __init__(self, cost: CostModel, noise: Noise | None = None, scheduling: tuple[int, int] = (0, 0)) -> None:
         self.cost, self.noise, self._scheduling = cost, noise, scheduling
-        self._ranged = cost.in_range(SMALLEST) is not None
+        self.delays = any(scheduling)
+        self._in_range = cost.in_range
+        self.ranged = cost.in_range(SMALLEST) is not None
 
     def delay(self, step: Step, running: int) -> int:
         """Nanoseconds by which scheduler and moving KV make a step longer, with so many requests running."""
@@ -44,8 +50,13 @@ class Pricing:
         return sum(costs) - sum(self.cost.decode_times(shape, len(costs))) if shape.decodes else sum(costs)
 
     def out_of_range(self, shape: StepShape, steps: int) -> int:
-        """How many steps of this shape lie outside the cost model's measured range, contexts growing; 0 without one."""
-        if not self._ranged:
-            return 0
-        shapes = (shape._replace(context=shape.context + ahead * shape.decodes) for ahead in range(steps))
-        return sum(not self.cost.in_range(each) for each in shapes)
+        """How many steps of this shape lie outside the cost model's measured range, contexts growing."""
+        if self._in_range(shape) and (steps == 1 or self._in_range(_ahead(shape, steps - 1))):
+            return 0    # what lies between lies inside, too
+        return sum(not self._in_range(_ahead(shape, ahead)) for ahead in range(steps))
+
+
+def _ahead(shape: StepShape, steps: int) -> StepShape:
+    """What a decode step of this shape has become so many steps later."""
+    decodes, context, chunks, _, _ = shape
+    return StepShape(decodes, context + steps * decodes, chunks)

@@ -25,6 +25,8 @@ class Record:
         plans: One row a plan, with the fields of `recorder.PLAN_COLUMNS`.
         ends: End of every step, ns.
         used: Blocks of memory held in every step.
+        rests: How many steps had run each time there was nothing to run, and the blocks that held nothing then, where
+            KV may outlive its holder.
         spans: Request, first step and last step of each run of tokens, in the order in which they ended. It has a token
             in the first step and in each step after it up to the last, but for those in which the set paused.
         stays: Request, start and end (ns) of each stay in a slot, in the order of their ends.
@@ -36,6 +38,7 @@ class Record:
     plans: NDArray[np.void]
     ends: Ints
     used: Packed
+    rests: Ints
     spans: Packed
     stays: Ints
     sent: Ints
@@ -90,7 +93,8 @@ class Record:
     def step(self, column: str) -> Ints:
         """One column of the steps: "start", "end", "used", or one of the plans' as it is when each step starts.
 
-        What changes inside a stretch is worked out: contexts grow by one a row, and arrivals add to the queue.
+        What changes inside a stretch is worked out: contexts grow by one a row, blocks that hold nothing are taken
+        before others, and arrivals add to the queue.
         """
         steps = self.plan("steps")
         match column:
@@ -103,6 +107,10 @@ class Record:
             case "context" | "resident":
                 before = self.plan(column) - self.plan("decodes") * self.firsts
                 return np.repeat(before, steps) + np.repeat(self.plan("decodes"), steps) * np.arange(len(self.ends))
+            case "empty":
+                taken = self.used - np.repeat(self.used[self.firsts].astype(np.int64), steps)
+                before = np.repeat(self.plan(column), steps)
+                return np.where(before < 0, before, np.maximum(before - taken, 0))
             case "waiting":
                 arrivals = np.sort(self.sent[:, 1])
                 before = self.plan(column) - np.searchsorted(arrivals, self.plan("start"), side="right")

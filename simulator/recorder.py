@@ -29,6 +29,7 @@ PLAN_COLUMNS = (
     "waiting",      # requests in the queue
     "resident",     # tokens with KV before the first step
     "promised",     # tokens that reservations cover; -1 where nothing is reserved
+    "empty",        # free blocks that hold nothing in the first step; -1 where no KV outlives its holder
     "blocked",      # index into OBSTACLES
     "paused",       # 1 where the decoding set took no part
     "excess",       # ns by which padding makes all of the steps together longer
@@ -45,11 +46,17 @@ class Recorder:
         self.plans = PackedRows(PLAN_COLUMNS)
         self.ends = array("q")      # end of every step, ns
         self.used = array("q")      # blocks held in every step
+        self.rests = array("q")     # steps run before the replica had nothing to run, and blocks that held nothing then
         self.spans = array("i")     # request, first step, last step of a run of consecutive tokens
         self.stays = array("q")     # request, when it took its slot, when it gave it up
         self.sent = array("q")      # request, when the client sent it
         self.refused = array("q")   # request, when it was refused
         self.out_of_range = 0       # steps outside the cost model's measured range
+
+    def rest(self, empty: int) -> None:
+        """There is nothing to run; the first word on it stands until a step runs."""
+        if not self.rests or self.rests[-2] != len(self.ends):
+            self.rests.extend((len(self.ends), empty))
 
     def span(self, index: int, first: int, last: int) -> None:
         """Request `index` emitted one token in each of the steps `first` to `last`."""
@@ -61,8 +68,9 @@ class Recorder:
 
     def freeze(self) -> Record:
         """The columns as read-only arrays."""
-        return Record(self.plans.table(), _frozen(self.ends), packed(_frozen(self.used)), _frozen(self.spans, 3),
-                      _frozen(self.stays, 3), _frozen(self.sent, 2), _frozen(self.refused, 2), self.out_of_range)
+        return Record(self.plans.table(), _frozen(self.ends), packed(_frozen(self.used)), _frozen(self.rests, 2),
+                      _frozen(self.spans, 3), _frozen(self.stays, 3), _frozen(self.sent, 2), _frozen(self.refused, 2),
+                      self.out_of_range)
 
 
 def _frozen(column: array[int], width: int | None = None) -> Ints:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from simulator.gate import REFUSED
 from simulator.result import Result
 
+BANDED = {"output_throughput": "output tokens/s", "mean_ttft_ms": "mean TTFT in ms", "mean_tpot_ms": "mean TPOT in ms"}
+"""The figures of a band, in words."""
+
 
 def remarks(result: Result) -> list[str]:
     """One line each; none if there is nothing to say."""
@@ -24,3 +27,14 @@ def remarks(result: Result) -> list[str]:
         largest = summary["largest_rejected_tokens"]
         lines.insert(0, f"rejected: {summary['rejected_reasons']}; the largest has {largest:,} tokens")
     return lines
+
+
+def band_remark(result: Result) -> str | None:
+    """What an error of the step times would do, or that none is stated; None where nobody asked."""
+    if result.band is None:
+        asked = result.scenario.error_band is not None
+        return f"no error band: {result.setup.cost.name} states no error; --error-band 5 takes 5%" if asked else None
+    found = result.band.record()
+    spans = [f"{label} {found[f'{name}_low']:,.4g} to {found[f'{name}_high']:,.4g}" for name, label in BANDED.items()
+             if found[f"{name}_low"] is not None]
+    return f"with every step {found['error_band_percent']:.3g}% shorter or longer: {', '.join(spans)}"

@@ -14,7 +14,7 @@ from simpy import Environment, Event
 
 from cost_models import StepShape
 from simulator.batch import ListedSet, LockstepSet
-from simulator.contract import Contract
+from simulator.contract import LATEST, Contract
 from simulator.events import Last, Watcher
 from simulator.measure import row_of, rows_of, shape_of
 from simulator.memory.base import UNLIMITED, Memory
@@ -88,21 +88,25 @@ class Replica:
     def _run(self) -> Generator[Event, Any, None]:
         env, queue, memory, plan, idle = self.env, self.queue, self.memory, self.policy.plan, self.policy.idle
         yield Last(env, 0)    # whoever is there from the start is seen
+        now = self.now
         while True:
-            now = self.now
             step = plan(queue, memory, now) if queue.running or len(queue) else idle(queue, memory, now)
             if isinstance(step, Step):
                 try:
                     ends = self._begin(step, now)
                     yield Last(env, ends[-1] - now)
-                    self._commit(step, len(ends))
+                    now = ends[-1]
+                    self._commit(step, len(ends), now)
                 except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
                     self._contract.blame(error, self.now)
             else:
                 yield from self._sleep(step)
+                now = self.now
 
     def _sleep(self, decision: Wait | None) -> Generator[Event, Any, None]:
         """Do nothing until a request arrives, or until the policy wanted to be asked again."""
+        if (empty := self.memory.empty) is not None:
+            self.record.rest(empty)
         self._doorbell = bell = self.env.event()
         if decision is None:
             yield bell
@@ -121,23 +125,27 @@ class Replica:
         rows = rows_of(step, queue)
         shape = shape_of(step, rows)
         priced = self._priced(step, shape)
-        costs, delay = [pricing.cost.time(priced)], pricing.delay(step, len(queue.running))
+        costs = [pricing.cost.time(priced)]
+        delay = pricing.delay(step, len(queue.running)) if pricing.delays or step.delay else 0
         row = row_of(step, queue, memory, rows, shape.padded)
         times = self._at_most(step, costs[0] + delay, now)
         if times > 1:
             costs = pricing.cost.decode_times(priced, times)
-        start, ends = self._timed(now, pricing.lasting(costs, delay, priced, len(record.ends)))
-        used = [memory.used]
+        lasts = pricing.lasting(costs, delay, priced, len(record.ends)) if delay or pricing.noise else costs
+        start, ends = self._timed(now, lasts)
+        used = [memory.capacity - memory.free]
         if times > 1:
             ends, used = self._shorten(step, ends, used)
-        self._contract.check_room(ends[-1], now)
+        if ends[-1] > LATEST or not 0 <= used[-1] <= memory.capacity:
+            self._contract.refuse_room(ends[-1], now)
         if self._watch:
             self._watch.planned(step, queue, now)
         excess = pricing.excess(costs[:len(ends)], rows) if shape.padded or step.pad_to else 0
         record.plans.append(start, len(ends), *row, excess)
         record.ends.extend(ends)
         record.used.extend(used)
-        record.out_of_range += pricing.out_of_range(priced, len(ends))
+        if pricing.ranged:
+            record.out_of_range += pricing.out_of_range(priced, len(ends))
         return ends
 
     def _timed(self, now: int, lasts: list[int]) -> tuple[int, list[int]]:
@@ -199,7 +207,7 @@ class Replica:
         """Whether an arrival could be let in: where urgency counts, it may pass a head that does not fit."""
         return step.blocked is None or (step.blocked != "cap" and self._urgent)
 
-    def _commit(self, step: Step, steps: int) -> None:
+    def _commit(self, step: Step, steps: int, now: int) -> None:
         """The tokens of the step exist now: count them, and let go who may leave."""
         queue, decoding, finished = self.queue, self.decoding, list[Request]()
         if step.decodes:
@@ -212,7 +220,6 @@ class Replica:
                 finished = sorted(finished + done, key=_order)
             self.memory.computed(step.chunks)
         if finished or queue.held:
-            now = self.now
             queue.hold(finished)
             for request in self.policy.leaving(finished, queue):
                 self._let_go(request, now)
@@ -239,7 +246,8 @@ class Replica:
             self._contract.complain(f"lets go request {request.index}, which has not finished", now)
         self.memory.release(request)
         self.queue.let_go(request)
-        self._close_stay(request, now)
+        self.record.stays.extend((request.index, request.admitted, now))    # type: ignore[arg-type]
+        request.admitted = None
         self.finished += 1
         if self._on_finish:
             self._on_finish(request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simulator.band import Band
+from simulator.binned import BINS, Binned, by_steps, by_time, edges_of
 from simulator.distribution import Distribution
-from simulator.errors import InputError
+from simulator.errors import InputError, choose
 from simulator.frames import requests_frame, steps_frame
 from simulator.gaps import spans_of, token_gaps
-from simulator.ledger import Ledger, kv_ledger, slot_ledger, token_ledger
+from simulator.ledger import LEDGERS, Ledger, kv_ledger, slot_ledger, token_ledger
+from simulator.levels import kv_levels, slot_levels, token_levels
 from simulator.memory import UNLIMITED, Memory
 from simulator.metrics import PER_REQUEST
 from simulator.policies import Policy
@@ -28,6 +31,7 @@ from simulator.setup import Setup
 from simulator.slots import Gaps, Slots, count_slots, gaps_between, is_unlimited
 from simulator.summary import LATENCIES, details, summarise
 from simulator.timeline import Timeline, timeline
+from simulator.trace_events import document, trace_events
 from simulator.waste import Waste, waste
 
 if TYPE_CHECKING:
@@ -43,10 +47,12 @@ class Result:
     Attributes:
         setup: The scenario, resolved.
         record: All that happened.
+        band: What an error of the step times would do; None if the scenario asks for none, or nothing is stated.
     """
 
     setup: Setup
     record: Record
+    band: Band | None = None
 
     @property
     def scenario(self) -> Scenario:
@@ -100,8 +106,26 @@ class Result:
     @cached_property
     def kv_ledger(self) -> Ledger:
         """Where every token-nanosecond of KV cache went."""
-        unlimited = is_unlimited(self.setup) or self.memory.capacity >= UNLIMITED
-        return kv_ledger(self.record, self.gaps, self.memory, unlimited)
+        return kv_ledger(self.record, self.gaps, self.memory, self._without_bound)
+
+    @property
+    def _without_bound(self) -> bool:
+        return is_unlimited(self.setup) or self.memory.capacity >= UNLIMITED
+
+    @property
+    def ledgers(self) -> dict[str, Ledger]:
+        """All ledgers by name: where slots, token positions and KV cache went."""
+        return {"slots": self.slot_ledger, "tokens": self.token_ledger, "kv": self.kv_ledger}
+
+    def ledger_over_time(self, name: str, bins: int = BINS) -> Binned:
+        """One of the ledgers, cut into so many bins of time."""
+        record, edges = self.record, edges_of(self.record, bins)
+        ledger = self.ledgers[choose("ledger", name, LEDGERS)]
+        if name == "tokens":
+            return by_steps(ledger, token_levels(record), record, edges)
+        levels = (slot_levels(record, self.gaps, self.slots) if name == "slots" else
+                  kv_levels(record, self.gaps, self.memory, self._without_bound))
+        return by_time(ledger, levels, edges)
 
     @cached_property
     def waste(self) -> Waste:
@@ -111,7 +135,7 @@ class Result:
     @property
     def kv_use(self) -> tuple[float | None, float | None]:
         """Mean over time and peak of the share of KV cache in use; None without a bound or a step."""
-        free = self.kv_ledger.share("external", "free")
+        free = self.kv_ledger.share("external", "cached", "free")
         if free is None:
             return None, None
         return 1 - free, int(self.record.used.max()) / self.memory.capacity
@@ -171,6 +195,15 @@ class Result:
         for file, text in files.items():
             write_whole(file, text)
         return list(files)
+
+    def trace_events(self) -> Iterator[dict[str, Any]]:
+        """The run as events of the Trace Event Format, one by one: replica, slots, requests, KV cache."""
+        return trace_events(self)
+
+    def save_trace_events(self, path: str | os.PathLike[str]) -> Path:
+        """Write those events as a file that Perfetto opens; it is there whole or not at all. Returns the path."""
+        write_whole(Path(path), document(self))
+        return Path(path)
 
     def __repr__(self) -> str:
         line = self.timeline

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from simulator.errors import InputError
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+def write_whole(path: Path, text: str | Iterable[str]) -> None:
+    """Write a file whole or not at all; a text in pieces need never be in memory as one."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(text, "utf-8", newline="\n")
+        with draft.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines((text,) if isinstance(text, str) else text)
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)

@@ -14,6 +14,8 @@ from simulator.policies import Policy
 from traces import Trace
 
 Load = Literal["saturated", "trace"]
+MOST_BIAS = 100
+"""Percent; steps that much shorter would take no time."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Scenario:
             the cost model states. It delays what a client receives, and no step.
         noise: Steps last longer or shorter at random: "profile" draws from the residuals of the cost model, a number
             is the standard deviation over the mean; None: no noise.
+        error_band: Also simulate with every step shorter and longer: "stated" by the bias that the cost model states, a
+            number by so many percent; None: no band.
         gpu_memory_utilization: Share of the device memory that the engine takes.
         kv_capacity_tokens: KV pool in tokens; inf: no bound; None: what the GPU leaves.
         goodput: Service objectives in milliseconds, such as {"ttft": 500, "tpot": 50}.
@@ -74,6 +78,7 @@ class Scenario:
     scheduler_overhead: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     request_overhead: float | None = None
     noise: str | float | None = None
+    error_band: str | float | None = None
     gpu_memory_utilization: float = 0.92
     kv_capacity_tokens: float | None = None
     goodput: Mapping[str, float] = field(default_factory=dict)
@@ -101,6 +106,10 @@ class Scenario:
         _check_not_negative("request_overhead", self.request_overhead or 0)
         if self.noise not in (None, "profile"):
             _check_not_negative("noise, if not profile,", self.noise)
+        if self.error_band not in (None, "stated"):
+            _check_above_zero("error_band", self.error_band)
+            if not self.error_band < MOST_BIAS:    # type: ignore[operator]
+                raise InputError(f"error_band must be below {MOST_BIAS} percent, not {self.error_band}")
         if not isinstance(self.exact, bool):
             raise InputError(f"exact must be true or false, not {self.exact!r}")
         if not isinstance(self.trace, Trace | str):

@@ -8,11 +8,14 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from simpy import Environment
 
+from cost_models import Biased
+from simulator.band import BANDED, Band
 from simulator.clients import Client
 from simulator.errors import StalledError
 from simulator.events import Watcher
@@ -53,13 +56,44 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
     `env` is a fresh SimPy environment of the caller, who wants to look at it afterwards.
     """
     setup = prepare(scenario)
+    bias = _bias(setup)
+    told = _sharing(progress, 1 if bias is None else 3)
+    result = _simulated(setup, next(told), watch, env)
+    return result if bias is None else replace(result, band=_band(setup, bias, told))
+
+
+def _bias(setup: Setup) -> float | None:
+    """By which share of a step the band is to bias the costs; None without a band."""
+    asked = setup.scenario.error_band
+    return setup.cost.stated_bias() if asked == "stated" else None if asked is None else float(asked) / 100
+
+
+def _band(setup: Setup, bias: float, told: Iterator[Progress | None]) -> Band:
+    """The figures of two more runs: every step so much shorter, and so much longer."""
+    shorter, longer = (_simulated(replace(setup, cost=Biased(setup.cost, factor), policy=replace(setup.policy)),
+                                  next(told)).summary() for factor in (1 - bias, 1 + bias))
+    return Band(bias, *({name: summary[name] for name in BANDED} for summary in (shorter, longer)))
+
+
+def _sharing(progress: Progress | None, runs: int) -> Iterator[Progress | None]:
+    """For each of several runs a listener, which tells of all of them as one."""
+    for before in range(runs):
+        def told(answered: int, accepted: int, before: int = before) -> None:
+            assert progress is not None
+            progress(before * accepted + answered, runs * accepted)
+
+        yield told if progress else None
+
+
+def _simulated(setup: Setup, progress: Progress | None = None, watch: Watcher | None = None,
+               env: Environment | None = None) -> Result:
     env = env or Environment(initial_time=0)
     client = Client(env, requests_of(setup), _most_outstanding(setup))
     accepted = int((setup.verdict == 0).sum())
     counting = _counter(accepted, progress)
     memory = setup.policy.memory(setup.deployment, setup.output)
     replica = replica_for(env, setup.policy, memory, Pricing(setup.cost, setup.noise, setup.scheduling),
-                          setup.output.data, exact=scenario.exact,
+                          setup.output.data, exact=setup.scenario.exact,
                           on_finish=counting(_delayed(env, setup, client.finished)),
                           on_refuse=counting(client.refused), watch=watch)
     client.send_to(replica)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cost_models import StepShape
+from simulator.band import NO_BAND
 from simulator.distribution import PERCENTILE_METHOD
 from simulator.errors import InputError, choose
 from simulator.gaps import gap_lists, spans_of
@@ -51,7 +52,8 @@ def summarise(result: Result, percentiles: Sequence[float], metrics: Sequence[st
             raise InputError(f"a percentile lies between 0 and 100, not at {percent!r}")
     names = [choose("latency metric", name, LATENCIES) for name in metrics]
     return {**_header(result), **_deployment(result), **_requests(result), **_throughput(result),
-            **_statistics(result, names, tuple(percentiles)), **_resources(result)}
+            **_statistics(result, names, tuple(percentiles)), **_resources(result),
+            **(result.band.record() if result.band else NO_BAND)}
 
 
 def date() -> str:

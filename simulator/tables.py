@@ -20,12 +20,14 @@ class Table:
         header: Names of the columns, the first one included.
         rows: As many cells as the header has.
         note: One line below, or nothing.
+        words: Names of the columns beside the first that hold words, and so begin at the left.
     """
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
+    words: tuple[str, ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
         """The same as a DataFrame indexed by the first column."""
@@ -35,8 +37,9 @@ class Table:
     def __str__(self) -> str:
         lines = [self.header, *self.rows]
         widths = [max(len(line[at]) for line in lines) for at in range(len(self.header))]
-        body = ["  ".join([line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(
-            line[1:], widths[1:], strict=True))]).rstrip() for line in lines]
+        left = [at == 0 or name in self.words for at, name in enumerate(self.header)]
+        body = ["  ".join(cell.ljust(width) if words else cell.rjust(width) for cell, width, words in zip(
+            line, widths, left, strict=True)).rstrip() for line in lines]
         return "\n".join([self.title, *body, *([self.note] if self.note else [])])
 
     def _repr_html_(self) -> str:

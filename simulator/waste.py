@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.ledger import Ledger, durations, times, useful_rows
+from simulator.areas import times
+from simulator.ledger import Ledger, durations, useful_rows
 from simulator.record import Record
 
-IDLE_PARTS = ("held", "stalled", "blocked_cap", "blocked_budget", "blocked_memory", "blocked_fragmentation",
-              "blocked_batch", "blocked_step", "forming")
+IDLE_PARTS = ("held", "behind_prefill", "stalled", "blocked_cap", "blocked_budget", "blocked_memory",
+              "blocked_fragmentation", "blocked_batch", "blocked_step", "forming")
 """Parts of the slot ledger in which a slot is held for nothing, or is empty while somebody waits."""
 
 

@@ -1,6 +1,6 @@
 """The README is true: its glossary, its answer, its Python and its policy are what the code gives today.
 
-``python tests/test_readme.py`` writes the glossary, the answer and the picture anew, ``python tests/test_readme.py
+``python tests/test_readme.py`` writes the glossary, the answers and the pictures anew, ``python tests/test_readme.py
 speed`` what `batchsim bench` prints on this machine; that takes some minutes.
 """
 
@@ -15,18 +15,29 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from worlds import SHARED
 
 import simulator as sim
+from cost_models import Profile, bundled_profiles
+from cost_models.fits import Error
 from simulator.bench import Bench, Measurement, bench
 from simulator.bench.running import cases
+from simulator.cli.explain import print_answer
 from simulator.cli.tables import print_comparison, print_table
 from simulator.metrics import METRICS, json_keys
-from simulator.plots import save_figure, timeline_figure
+from simulator.plots import save_figure, strip_figure, timeline_figure
+from simulator.studies.attribution import Attribution
 from simulator.studies.compare import Comparison
+from simulator.studies.explain import Explanation
+from simulator.studies.why import story
+from simulator.studies.why_tables import ladder_table
+from simulator.validation import validate
+from traces import READERS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 PICTURE = ROOT / "notebooks" / "figures" / "timeline.svg"
+STRIP = PICTURE.with_name("strip.svg")
 WIDTH = 118
 
 
@@ -35,6 +46,27 @@ def glossary() -> str:
     rows = [f"| {metric.label} | {metric.unit} | {metric.definition} | `{json_keys(name)[0]}` |"
             for name, metric in METRICS.items()]
     return "\n".join(["| metric | unit | definition | in the JSON |", "|---|---|---|---|", *rows])
+
+
+def errors() -> str:
+    """What the bundled profiles state of their errors, as a Markdown table."""
+    rows = [f"| `{profile.name}` | {_source(profile)} | "
+            + " | ".join(_figures(error) for error in vars(profile.fit.errors).values()) + " |"
+            for profile in bundled_profiles().values() if profile.origin.kind == "derived"]
+    return "\n".join(["| profile | figures of | decode | prefill | mixed |", "|---|---|---|---|---|", *rows])
+
+
+def _source(profile: Profile) -> str:
+    found = re.search(r"[\w-]+/([\w-]+) @|(aiconfigurator)", profile.origin.source)
+    assert found
+    return found[1] or found[2]
+
+
+def _figures(error: Error | None) -> str:
+    if error is None:
+        return "not known"
+    assert error.bias_percent is not None
+    return f"{error.mape_percent:.1f} / {error.p95_percent:.1f} / {error.bias_percent:+.1f}"
 
 
 def printed(show: Callable[[Console], None]) -> str:
@@ -50,6 +82,25 @@ def answer(found: Comparison) -> str:
     return printed(lambda console: print_comparison(console, found))
 
 
+def reasons(found: Attribution) -> str:
+    """What `batchsim why` says first."""
+    def show(console: Console) -> None:
+        for sentence in story(found):
+            console.print(sentence)
+        print_table(console, ladder_table(found))
+
+    return printed(show)
+
+
+def explained(found: Explanation) -> str:
+    """The questions that `batchsim explain` answers, without the tables."""
+    def show(console: Console) -> None:
+        for answer in found.answers:
+            print_answer(console, answer)
+
+    return printed(show)
+
+
 def speed(found: Bench) -> str:
     """What `batchsim bench` prints, without the counts."""
     def show(console: Console) -> None:
@@ -58,6 +109,14 @@ def speed(found: Bench) -> str:
             print_table(console, table)
 
     return printed(show)
+
+
+def validation(shared: Path) -> str:
+    """The errors of the recorded run, as a block of text."""
+    run = shared / "measured" / "llmservingsim" / "RTXPRO6000_Llama-3.1-8B__requests.jsonl"
+    found = validate("llama-3.1-8b-rtx-pro-6000-bf16", run, rows="odd",
+                     knobs={"max_num_seqs": 128, "max_num_batched_tokens": 2048})
+    return "\n".join(["```text", *str(found.table()).splitlines()[1:], "```"])
 
 
 def part(name: str, text: str) -> str:
@@ -75,6 +134,20 @@ def test_the_glossary_is_the_metrics_table() -> None:
     assert part("glossary", README.read_text(encoding="utf-8")) == glossary()
 
 
+def test_the_errors_are_those_that_the_profiles_state() -> None:
+    assert part("errors", README.read_text(encoding="utf-8")) == errors()
+
+
+def test_the_validation_is_todays(shared: Path) -> None:
+    assert part("validation", README.read_text(encoding="utf-8")) == validation(shared)
+
+
+def test_the_formats_are_those_that_are_read() -> None:
+    rows = [f"| `{reader.name}` | {reader.about} |" for reader in READERS.values()]
+    table = "\n".join(["| format | what it is |", "|---|---|", *rows])
+    assert part("formats", README.read_text(encoding="utf-8")) == table
+
+
 @pytest.mark.slow
 def test_the_answer_and_the_picture_are_those_of_the_default_run(tmp_path: Path) -> None:
     found = sim.compare()
@@ -82,6 +155,19 @@ def test_the_answer_and_the_picture_are_those_of_the_default_run(tmp_path: Path)
     save_figure(timeline_figure(found.equal_slots, what=found.equal), tmp_path / "timeline.svg")
     text = (tmp_path / "timeline.svg").read_text(encoding="utf-8")
     assert len(text) == pytest.approx(len(PICTURE.read_text(encoding="utf-8")), rel=0.05)
+
+
+@pytest.mark.slow
+def test_the_reasons_are_those_of_the_default_run() -> None:
+    assert part("why", README.read_text(encoding="utf-8")) == reasons(sim.attribute())
+
+
+def test_the_questions_and_the_strip_are_those_of_the_default_run(tmp_path: Path) -> None:
+    found = sim.explain()
+    assert part("explained", README.read_text(encoding="utf-8")) == explained(found)
+    save_figure(strip_figure(found.strips(), found.request), tmp_path / "strip.svg")
+    text = (tmp_path / "strip.svg").read_text(encoding="utf-8")
+    assert len(text) == pytest.approx(len(STRIP.read_text(encoding="utf-8")), rel=0.05)
 
 
 def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,10 +214,16 @@ def replace(name: str, new: str) -> None:
 
 
 def rewrite() -> None:
-    """Put today's glossary, answer and picture in place."""
+    """Put today's glossary, answers and pictures in place."""
+    inside = sim.explain()
+    replace("explained", explained(inside))
+    save_figure(strip_figure(inside.strips(), inside.request), STRIP)
     found = sim.compare()
-    replace("glossary", glossary())
-    replace("answer", answer(found))
+    parts = {"glossary": glossary(), "errors": errors(), "answer": answer(found), "why": reasons(sim.attribute())}
+    if SHARED.is_dir():
+        parts["validation"] = validation(SHARED)
+    for name, new in parts.items():
+        replace(name, new)
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     save_figure(timeline_figure(found.equal_slots, what=found.equal), PICTURE)
 

@@ -91,6 +91,7 @@ class Tick:
     left: list[int] = field(default_factory=list)
     running_after: list[int] = field(default_factory=list)
     used_after: int = 0
+    evictable_after: int = 0
     intervals: list[tuple[int, int]] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -288,6 +289,7 @@ def _finish_tick(world: World, tick: Tick, steps: int) -> None:
     tick.sampled = [who for who, n, computed in tick.computing if computed + n == tick.known[who]]
     tick.running_after = [r.index for r in queue.running.values()]
     tick.used_after = world.memory.used
+    tick.evictable_after = world.memory.evictable
     world.ticks.append(tick)
 
 

@@ -1,11 +1,14 @@
-"""Facts about a trace: size, rate, burstiness, lengths. Numbers only; nothing is printed here."""
+"""Facts about a trace: size, rate, burstiness, lengths, conversations, prefixes. Numbers only; nothing is printed."""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traces.profile import arrivals_over_time, reused_share, slot_utilization
+
 if TYPE_CHECKING:
-    from traces.trace import Int64, Trace
+    from traces.columns import Int64
+    from traces.trace import Trace
 
 PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
 
@@ -15,16 +18,21 @@ def describe(trace: "Trace") -> dict[str, object]:
 
     rate is requests a second over the span, counted in gaps. burstiness is the coefficient of variation of
     the gaps, 1 for a Poisson process; the `burstiness` of `gamma_arrivals` is one over its square.
-    Percentiles are linear. What cannot be measured is None.
+    reused_share is of the prompt tokens, with a cache without bounds. Percentiles are linear. What cannot be
+    measured is None.
     """
     report = trace.report
+    over_time = arrivals_over_time(trace)
     return {
         "name": trace.name,
         "source": trace.source,
         "licence": trace.licence or None,
         "format": report.format,
+        "columns": ", ".join(report.columns) or None,
         "rows": len(trace),
         "rejects": len(report.rejected),
+        "failed": report.failed,
+        "outside": report.outside,
         "out_of_order": report.out_of_order,
         "span_s": trace.span_s,
         "rate": (len(trace) - 1) / trace.span_s if trace.span_s else None,
@@ -33,9 +41,27 @@ def describe(trace: "Trace") -> dict[str, object]:
         "output": _lengths(trace.output),
         "max_tokens": None if trace.max_tokens is None else _lengths(trace.max_tokens),
         "tenants": None if trace.tenant is None else len(set(trace.tenant)),
-        "prefix_blocks": None if trace.hash_ids is None else sum(map(len, trace.hash_ids)),
+        **_conversations(trace),
+        "prompts": report.prompts,
+        "prefix_blocks": None if trace.hash_ids is None else len(trace.hash_ids.values),
+        "prefix_block_tokens": trace.hash_block,
+        "reused_share": reused_share(trace),
+        "arrivals": {"window_s": over_time.window_s, "counts": over_time.counts},
+        "slot_utilization": {str(batch): share for batch, share in slot_utilization(trace).items()},
+        "notes": list(report.notes),
         "digest": trace.digest,
     }
+
+
+def _conversations(trace: "Trace") -> dict[str, object]:
+    """How many rows are later turns, of how many conversations, and how long they think."""
+    if trace.parent is None:
+        return {"conversations": None, "later_turns": None, "think_s_median": None}
+    later = trace.parent >= 0
+    think = None if trace.think is None or not later.any() else float(np.median(trace.think[later])) / 1e9
+    starts = set(trace.parent[later].tolist())
+    return {"conversations": sum(1 for row in starts if trace.parent[row] < 0), "later_turns": int(later.sum()),
+            "think_s_median": think}
 
 
 def _variation(gaps: "Int64") -> float | None:

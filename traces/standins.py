@@ -17,7 +17,8 @@ import yaml
 from traces.arrivals import SECOND, gamma_arrivals, tick_arrivals, window_arrivals
 from traces.errors import TraceError, shown, unknown
 from traces.lengths import Quantiles, sample_lengths
-from traces.trace import ReadReport, Trace
+from traces.report import ReadReport
+from traces.trace import Trace
 
 Int64 = npt.NDArray[np.int64]
 # The C parser is ten times as fast; PyYAML is sometimes built without it.

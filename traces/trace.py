@@ -4,54 +4,20 @@ One row is one request. The trace knows its source, its licence and how it was r
 simulator: no request state, no declared length (`traces.declared`), no file format (`traces.readers`).
 """
 
-import hashlib
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from traces.arrivals import LONGEST_NS, gamma_arrivals, is_number
+from traces.arrivals import LONGEST_NS, SECOND, gamma_arrivals, is_number
+from traces.columns import COLUMNS, LEAST, Int64, frozen, picked
 from traces.describe import describe
+from traces.digest import digest
 from traces.errors import TraceError, shown
-
-Int64 = npt.NDArray[np.int64]
-
-
-class Reject(NamedTuple):
-    """One row that a reader left out: where it stood, what it held, and the rule it broke.
-
-    column is "row" where the fault is not in one column.
-    """
-
-    line: int
-    column: str
-    value: str
-    rule: str
-
-    def __str__(self) -> str:
-        where = "row" if self.column == "row" else f"column {self.column}"
-        return f"line {self.line}, {where}: {self.value} {self.rule}"
-
-
-@dataclass(frozen=True)
-class ReadReport:
-    """How a source was read; `rows_in` is the length of the trace read plus `len(rejected)`.
-
-    It stays the same in every trace cut or scaled from that one. `out_of_order` counts the rows stamped
-    earlier than some row before them; they were sorted in.
-    """
-
-    format: str
-    rows_in: int
-    rejected: tuple[Reject, ...] = ()
-    out_of_order: int = 0
-
-
-MADE_IN_MEMORY = ReadReport("memory", 0)
-"""Stands for "no report given"; the trace then counts its own rows."""
+from traces.ragged import Ragged
+from traces.report import MADE_IN_MEMORY, ReadReport
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,10 +25,15 @@ class Trace:
     """Requests in order of arrival, in read-only columns of one length.
 
     arrival: ns, never negative, never decreasing; readers and stand-ins put the first row at 0.
-    prompt, output: tokens, at least 1.
+    prompt, output: tokens, at least 1. A turn of a conversation has all tokens before it in its prompt.
     max_tokens: declared limit of the output, at least 1, where the source has it; the output may exceed it.
     tenant: a name for each row.
     priority: whole numbers, lower is more urgent; only policies that know priorities heed them.
+    session: the conversation of each row; empty where it belongs to none.
+    parent: the row of the turn before it, always an earlier one; -1 for the first turn of a conversation.
+    think: ns from the end of the turn before it until this one is sent; 0 for the first turn. A trace with
+        conversations and without it knows the gaps only as its arrivals have them.
+    shared: tokens at the start of the prompt that repeat the prompt and the answer of the turn before it.
     hash_ids: ids of each row's prompt blocks of `hash_block` tokens; equal ids are equal prefixes.
     """
 
@@ -72,34 +43,47 @@ class Trace:
     output: Int64
     max_tokens: Int64 | None = None
     tenant: tuple[str, ...] | None = None
-    hash_ids: tuple[tuple[int, ...], ...] | None = None
+    hash_ids: Ragged | None = None
     hash_block: int | None = None
     priority: Int64 | None = None
+    session: tuple[str, ...] | None = None
+    parent: Int64 | None = None
+    think: Int64 | None = None
+    shared: Int64 | None = None
     source: str = ""
     licence: str = ""
     report: ReadReport = field(default=MADE_IN_MEMORY)
 
     def __post_init__(self) -> None:
-        lowest = {"arrival": 0, "prompt": 1, "output": 1, "max_tokens": 1, "priority": -LONGEST_NS}
-        for column, least in lowest.items():
+        for column, least in LEAST.items():
             if (values := getattr(self, column)) is not None:
-                object.__setattr__(self, column, _frozen(column, values, least))
+                object.__setattr__(self, column, frozen(column, values, least))
+        if self.hash_ids is not None and not isinstance(self.hash_ids, Ragged):
+            object.__setattr__(self, "hash_ids", Ragged.of(self.hash_ids))
         self._check_lengths()
         if np.any(np.diff(self.arrival) < 0):
             raise TraceError(f"trace {self.name!r}: arrivals must be sorted; sort the rows by arrival first")
+        self._check_turns()
         if self.report is MADE_IN_MEMORY:
             object.__setattr__(self, "report", ReadReport("memory", len(self)))
 
     def _check_lengths(self) -> None:
-        lengths = {
-            column: len(values)
-            for column in ("arrival", "prompt", "output", "max_tokens", "tenant", "hash_ids", "priority")
-            if (values := getattr(self, column)) is not None
-        }
+        lengths = {column: len(values) for column, values in self.columns().items()}
         if len(set(lengths.values())) > 1:
             raise TraceError(f"trace {self.name!r}: columns differ in length: {lengths}")
         if (self.hash_ids is None) != (self.hash_block is None):
             raise TraceError(f"trace {self.name!r}: hash_ids and hash_block go together")
+        if self.hash_block is not None and self.hash_block < 1:
+            raise TraceError(f"trace {self.name!r}: hash_block must be 1 token or more, not {self.hash_block}")
+
+    def _check_turns(self) -> None:
+        for column in ("think", "shared"):
+            if getattr(self, column) is not None and self.parent is None:
+                raise TraceError(f"trace {self.name!r}: {column} needs parent, the turn before each row")
+        if self.parent is not None and np.any(self.parent >= np.arange(len(self))):
+            raise TraceError(f"trace {self.name!r}: column parent must name an earlier row, or -1")
+        if self.shared is not None and np.any(self.shared > self.prompt):
+            raise TraceError(f"trace {self.name!r}: column shared must not exceed the prompt")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from a pickle or a copy, which both forget that the arrays are read-only."""
@@ -119,10 +103,27 @@ class Trace:
             f"{np.median(self.prompt):,.0f} and output {np.median(self.output):,.0f} tokens>"
         )
 
+    def columns(self) -> dict[str, Any]:
+        """The columns that this trace has, by name."""
+        return {column: values for column in COLUMNS if (values := getattr(self, column)) is not None}
+
     @property
     def span_s(self) -> float:
         """Seconds from the first arrival to the last; 0 for an empty trace."""
         return float(self.arrival[-1] - self.arrival[0]) / 1e9 if len(self) else 0.0
+
+    @property
+    def knows_prefixes(self) -> bool:
+        """Whether the source tells what requests have in common; if not, nothing is known to be shared."""
+        return self.hash_ids is not None or self.shared is not None
+
+    def require_prefixes(self) -> None:
+        """Raise TraceError where nothing is known to be shared, so that no cache hit is made up."""
+        if not self.knows_prefixes:
+            raise TraceError(
+                f"trace {self.name!r} does not tell which prompts begin alike (no hash ids, no turns that repeat the "
+                "one before), so what a prefix cache saves on it cannot be known; take a trace with hash ids"
+            )
 
     def head(self, n: int) -> "Trace":
         """The first `n` requests, or all when there are fewer."""
@@ -135,12 +136,26 @@ class Trace:
         rows = slice(start, stop)
         if rows.indices(len(self)) == (0, len(self), 1) and not self.arrival[:1].any():
             return self    # and what is known of it, such as the digest
-        kept = {
-            column: values[rows]
-            for column in ("prompt", "output", "max_tokens", "tenant", "hash_ids", "priority")
-            if (values := getattr(self, column)) is not None
-        }
-        return replace(self, arrival=_from_zero(self.arrival[rows]), **kept)
+        return self.take(np.arange(len(self), dtype=np.int64)[rows])
+
+    def between(self, start_ns: int, end_ns: int) -> "Trace":
+        """The requests that arrive from `start_ns` on and before `end_ns`; the first of them arrives at 0."""
+        first, last = np.searchsorted(self.arrival, [start_ns, end_ns])
+        return self.slice(int(first), int(last))
+
+    def take(self, rows: Int64) -> "Trace":
+        """These rows, given in ascending order; the first of them arrives at 0.
+
+        A turn whose predecessor is not among them starts a conversation, with all of its prompt.
+        """
+        kept = {column: picked(values, rows) for column, values in self.columns().items()}
+        if self.parent is not None:
+            places = np.full(len(self) + 1, -1, dtype=np.int64)    # the last one answers for "no predecessor"
+            places[rows] = np.arange(len(rows))
+            kept["parent"] = places[self.parent[rows]]
+            for column in {"think", "shared"} & kept.keys():
+                kept[column] = np.where(kept["parent"] < 0, 0, kept[column])
+        return replace(self, **(kept | {"arrival": _from_zero(kept["arrival"])}))
 
     def scale_rate(self, factor: float) -> "Trace":
         """The same requests, `factor` times as fast: intervals from the first stamp divided by it.
@@ -154,6 +169,16 @@ class Trace:
         if len(self) and offsets[-1] > LONGEST_NS:
             raise TraceError(f"rate scale {factor} stretches the trace beyond 146 years; take a larger one")
         return replace(self, arrival=np.rint(offsets).astype(np.int64))
+
+    def cap_gaps(self, most_s: float) -> "Trace":
+        """The same requests, no gap between two arrivals longer than `most_s` seconds of the trace's own clock.
+
+        After `scale_rate` that clock is the one of the replay, before it the recorded one. Think times stay.
+        """
+        if not (is_number(most_s) and 0 <= most_s < LONGEST_NS / SECOND):
+            raise TraceError(f"the longest gap must be 0 s or more, not {shown(most_s)}")
+        gaps = np.minimum(np.diff(self.arrival, prepend=self.arrival[:1]), round(most_s * SECOND))
+        return replace(self, arrival=np.cumsum(gaps))
 
     def at_rate(self, rate: float, burstiness: float, rng: np.random.Generator) -> "Trace":
         """The same requests in the same order, with new Gamma arrivals (see `gamma_arrivals`)."""
@@ -170,34 +195,9 @@ class Trace:
     @cached_property
     def digest(self) -> str:
         """16 hex digits that change when any column changes; name and source do not count."""
-        state = hashlib.sha256()
-        for column in ("arrival", "prompt", "output", "max_tokens"):
-            _feed(state, column, getattr(self, column))
-        if self.priority is not None:
-            _feed(state, "priority", self.priority)
-        state.update(repr(("tenant", self.tenant, "hash", self.hash_block, self.hash_ids)).encode())
-        return state.hexdigest()[:16]
-
-
-def _feed(state: Any, column: str, values: Int64 | None) -> None:
-    state.update(f"{column}:{'none' if values is None else len(values)};".encode())
-    if values is not None:
-        state.update(values.astype("<i8").tobytes())
+        return digest(self)
 
 
 def _from_zero(arrival: Int64) -> Int64:
     """The same intervals, the first arrival at 0."""
     return arrival - arrival[0] if len(arrival) else arrival
-
-
-def _frozen(column: str, values: npt.ArrayLike, least: int) -> Int64:
-    """`values` as int64, each of them at least `least`; a copy, unless nobody can write to them anyway."""
-    given = np.asarray(values)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise TraceError(f"column {column} must be a list of integers, not {given.dtype}{given.shape}")
-    if given.size and (given.min() < least or given.max() > LONGEST_NS):
-        wrong = int(np.argmax((given < least) | (given > LONGEST_NS)))
-        raise TraceError(f"column {column}, row {wrong}: {given[wrong]} is outside {least} to 2^62")
-    ours = given.astype(np.int64, copy=given.flags.writeable or not given.flags.owndata)
-    ours.setflags(write=False)
-    return ours

@@ -8,14 +8,19 @@ import typer
 from typer.core import TyperGroup
 
 from simulator.cli.bench import bench
+from simulator.cli.calibrate import calibrate
 from simulator.cli.caveats import caveats
 from simulator.cli.compare import compare
 from simulator.cli.conformance import conformance
 from simulator.cli.cost import show
+from simulator.cli.explain import explain
 from simulator.cli.listing import list_
 from simulator.cli.reproduce import reproduce
 from simulator.cli.run import run
 from simulator.cli.trace import describe
+from simulator.cli.trace_files import convert, slice_
+from simulator.cli.validate import validate
+from simulator.cli.why import why
 from simulator.errors import choose
 from simulator.version import __version__
 
@@ -32,14 +37,20 @@ class Commands(TyperGroup):
 app = typer.Typer(name="batchsim", cls=Commands, no_args_is_help=False, pretty_exceptions_enable=False,
                   context_settings={"help_option_names": ["-h", "--help"]})
 app.command("compare")(compare)
+app.command("why")(why)
+app.command("explain")(explain)
 app.command("run")(run)
 app.command("list")(list_)
 app.command("conformance")(conformance)
 app.command("reproduce")(reproduce)
 app.command("caveats")(caveats)
 app.command("bench")(bench)
-traces_app = typer.Typer(cls=Commands, help="Look into traces.")
+app.command("calibrate")(calibrate)
+app.command("validate")(validate)
+traces_app = typer.Typer(cls=Commands, help="Look into traces, cut them, and write them in other formats.")
 traces_app.command("describe")(describe)
+traces_app.command("convert")(convert)
+traces_app.command("slice")(slice_)
 app.add_typer(traces_app, name="trace")
 costs_app = typer.Typer(cls=Commands, help="Look into cost models.")
 costs_app.command("show")(show)

@@ -9,8 +9,7 @@ from rich.text import Text
 from typer import Option
 
 from simulator.cli.console import answers, as_json
-from simulator.cli.drawing import check_drawing
-from simulator.cli.figures import svg
+from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import FILES, Common
@@ -58,4 +57,4 @@ def _print(found: tuple[Caveat, ...]) -> None:
 
 def _files(found: tuple[Caveat, ...]) -> dict[str, bytes]:
     from simulator.plots import caveats_figure
-    return {FINDINGS: as_json(records(found)).encode(), FIGURE: svg(caveats_figure(caveat_frame(found)))}
+    return {FINDINGS: as_json(records(found)).encode()} | as_files({FIGURE: caveats_figure(caveat_frame(found))})

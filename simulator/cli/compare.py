@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-import os
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from typer import Option
 
 from simulator.cli import complete, values
 from simulator.cli.console import answers, as_json
+from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import ENGINE, Common, Simulated, Written
 from simulator.cli.output import ResultDirectory, detail_name, run_files, run_name
 from simulator.cli.progress import Bar
-from simulator.errors import InputError
 from simulator.studies.compare import LOADS, Comparison
 from simulator.studies.compare import compare as study
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FIGURES = ("timeline.svg", "batch.svg")
 FINDINGS = "comparison.json"
@@ -40,7 +33,7 @@ def compare(simulated: Simulated, written: Written, common: Common,
     directory = ResultDirectory(written.directory, force=written.force)
     runs = [run_name(name, load) for name in names for load in LOADS]
     directory.check([*runs, *(map(detail_name, runs) if written.save_detailed else ()), *FIGURES, FINDINGS])
-    _check_drawing()
+    check_drawing()
     with Bar("compare", quiet=common.quiet) as bar:
         found = study(policies=names, settings=simulated.knobs, progress=bar.many, **options)
     directory.write(_files(found, written.save_detailed, asked))
@@ -53,31 +46,18 @@ def compare(simulated: Simulated, written: Written, common: Common,
         note(f"written to {directory.path}/: a JSON for each run, {FINDINGS}, {' and '.join(FIGURES)}")
 
 
-def _check_drawing() -> None:
-    """Refuse before any work a name in the environment that keeps matplotlib from loading."""
-    if backend := os.environ.get("MPLBACKEND"):
-        try:
-            import matplotlib  # noqa: F401
-        except ValueError:
-            raise InputError(f"matplotlib does not know MPLBACKEND={backend}: unset it") from None
-
-
 def _files(found: Comparison, detailed: bool, asked: Mapping[str, Any]) -> dict[str, bytes]:
     """All files of a comparison by name."""
     files: dict[str, bytes] = {}
     for (label, load), result in found.results.items():
         files |= run_files(result, run_name(label, load), detailed=detailed, asked=asked)
     files[FINDINGS] = as_json(found.findings()).encode()
-    return files | dict(_drawn(found))
+    return files | _drawn(found)
 
 
-def _drawn(found: Comparison) -> Iterator[tuple[str, bytes]]:
+def _drawn(found: Comparison) -> dict[str, bytes]:
     """The figures as files: the slots of the saturated runs, their batches over time."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)    # it talks of font caches and home directories
-    from simulator.plots import batch_figure, save_figure, timeline_figure
     saturated = {label: found.results[label, "saturated"] for label in found.labels}
-    drawn = timeline_figure(found.equal_slots, what=found.equal), batch_figure(saturated)
-    figures: dict[str, Figure] = dict(zip(FIGURES, drawn, strict=True))
-    with TemporaryDirectory() as scratch:
-        for name, figure in figures.items():
-            yield name, save_figure(figure, Path(scratch) / name).read_bytes()
+    from simulator.plots import batch_figure, timeline_figure
+    return as_files(dict(zip(FIGURES, (timeline_figure(found.equal_slots, what=found.equal), batch_figure(saturated)),
+                             strict=True)))

@@ -72,3 +72,8 @@ def engines(incomplete: str) -> list[str]:
 def modes(incomplete: str) -> list[str]:
     """How recordings may be replayed."""
     return _starting(("exact", "fast", "both"), incomplete)
+
+
+def devices(incomplete: str) -> list[str]:
+    """What can be calibrated."""
+    return _starting(("cuda", "cpu"), incomplete)

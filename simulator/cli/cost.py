@@ -14,8 +14,8 @@ from simulator.cli.console import answers, print_json
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import ENGINE, FILES, Common
+from simulator.cli.output import free_path
 from simulator.cli.tables import print_table
-from simulator.errors import InputError
 from simulator.studies.costs import CostSheet, cost_sheet
 
 
@@ -37,7 +37,7 @@ def show(common: Common,
          force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help=(
              "Replace that file."))] = False) -> None:
     """Show step times over batch and context, with the floors beside them."""
-    path = None if output is None else _free(Path(output), force)
+    path = None if output is None else free_path("--output", output, force=force)
     sheet = cost_sheet(name, model=model, gpu=gpu, dtype=dtype, kv_dtype=kv_dtype,
                        tensor_parallel_size=values.count("--tensor-parallel-size", tensor_parallel_size))
     if path is not None:
@@ -52,13 +52,6 @@ def show(common: Common,
         print_table(console, table)
     if path is not None and not common.quiet:
         note(f"written to {path}")
-
-
-def _free(path: Path, force: bool) -> Path:
-    """The path, if a figure may be written there."""
-    if path.exists() and not force:
-        raise InputError(f"{path} exists: give --force to replace it, or another --output")
-    return path
 
 
 def _draw(sheet: CostSheet, path: Path) -> None:

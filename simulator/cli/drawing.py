@@ -1,10 +1,18 @@
-"""Whether figures can be drawn here."""
+"""Figures on their way into files."""
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from simulator.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def check_drawing() -> None:
@@ -14,3 +22,11 @@ def check_drawing() -> None:
             import matplotlib  # noqa: F401
         except ValueError:
             raise InputError(f"matplotlib does not know MPLBACKEND={backend}: unset it") from None
+
+
+def as_files(figures: Mapping[str, Figure]) -> dict[str, bytes]:
+    """The figures' files by their names."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)    # it talks of font caches and home directories
+    from simulator.plots import save_figure
+    with TemporaryDirectory() as scratch:
+        return {name: save_figure(figure, Path(scratch) / name).read_bytes() for name, figure in figures.items()}

@@ -28,6 +28,20 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
+def typed(group: Any, *but: str) -> list[str]:
+    """What one would type for this object of flags: all that differs from the defaults, but for those named."""
+    words: list[str] = []
+    for field in fields(group):
+        value, name = getattr(group, field.name), f"--{field.name.replace('_', '-')}"
+        if value == field.default or field.name in but:
+            continue
+        if value is True:
+            words.append(name)
+        for each in value if isinstance(value, list) else [] if value is True else [value]:
+            words += [name, str(each)]
+    return words
+
+
 def _parameters(group: Any) -> list[Parameter]:
     hints = get_type_hints(group, include_extras=True)
     return [Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])

@@ -17,6 +17,7 @@ from typer import Argument, Option
 
 import traces
 from cost_models import GPUS, MODELS, available_cost_models
+from cost_models.fits import Errors, Range
 from simulator.cli import complete
 from simulator.cli.console import answers, print_json
 from simulator.cli.flags import with_flags
@@ -95,8 +96,14 @@ def standins() -> list[Row]:
 
 
 def cost_models() -> list[Row]:
-    """Forms and bundled profiles of cost models, with their origins and errors."""
-    return [row._asdict() for row in available_cost_models()]
+    """Forms and bundled profiles of cost models, with their origins, errors in percent and ranges."""
+    return [{**row._asdict(), "errors": _stated(row.errors, asdict), "range": _stated(row.range, list)}
+            for row in available_cost_models()]
+
+
+def _stated(known: Errors | Range | None, shape: Callable[[Any], Any]) -> Row:
+    """What is stated, by kind of step or by size; nothing of what is not."""
+    return {name: shape(value) for name, value in vars(known).items() if value is not None} if known else {}
 
 
 KINDS: Mapping[str, tuple[Callable[[], list[Row]], tuple[str, ...]]] = {
@@ -129,9 +136,25 @@ def _print_card(console: Console, row: Row) -> None:
         if fact == "knobs":
             for knob in value:
                 table.add_row(Text(f"  {knob['name']} = {_default(knob['default'])}"), Text(knob["meaning"]))
+        elif fact in MEANT:
+            for name, stated in value.items():
+                table.add_row(f"{fact.removesuffix('s')}, {name.replace('_', ' ')}", Text(MEANT[fact](stated)))
         elif fact != "name" and value not in (None, ""):
             table.add_row(fact.replace("_", " "), Text(_shown(value, fact)))
     console.print(table, "")
+
+
+def _error(stated: Row) -> str:
+    """The error of one kind of step, in words."""
+    bias = stated["bias_percent"]
+    figures = [f"MAPE {stated['mape_percent']:g}%", f"p95 {stated['p95_percent']:g}%",
+               "bias not stated" if bias is None else f"bias {bias:+g}%"]
+    steps = f"{stated['points']:,} steps" if stated["points"] else "steps"
+    return f"{', '.join(figures)} on {steps} that were {'held out' if stated['held_out'] else 'fitted'}"
+
+
+MEANT: Mapping[str, Callable[[Any], str]] = {"errors": _error, "range": lambda ends: f"{ends[0]:,} to {ends[1]:,}"}
+"""Facts with several parts, and each part in words."""
 
 
 def _default(value: object) -> str:

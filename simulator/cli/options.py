@@ -62,22 +62,31 @@ class Reading:
     trace_format: Annotated[str | None, Option(metavar="FORMAT", rich_help_panel=TRAFFIC, help=(
         "Format of the file; found from its content if not given."))] = None
     columns: Annotated[list[str] | None, Option(metavar="ROLE=NAME", rich_help_panel=TRAFFIC, help=(
-        "Columns that are not named as usual: arrival=A,prompt=P,output=O, max_tokens=, tenant=, priority=."))] = None
+        "Columns that are not named as usual: arrival=A,prompt=P,output=O, max_tokens=, tenant=, priority=, session=, "
+        "think=."))] = None
     unit: Annotated[str | None, Option(metavar="s|ms|us|ns", rich_help_panel=TRAFFIC, help=(
         "Unit of arrivals that are plain numbers."))] = None
     lenient: Annotated[bool, Option("--lenient", metavar="", rich_help_panel=TRAFFIC, help=(
         "Skip and count bad rows instead of refusing the file."))] = False
+    limit: Annotated[str | None, Option(metavar="N", rich_help_panel=TRAFFIC, help=(
+        "Read no more than N good rows of the file; those outside of the window do not count."))] = None
+    window: Annotated[str | None, Option(metavar="HH:MM-HH:MM", rich_help_panel=TRAFFIC, help=(
+        "Only the requests of that time, such as 10:00-11:00, from the midnight before the first row on; hours may "
+        "exceed 24."))] = None
+    prompts: Annotated[str | None, Option(metavar="cumulative|increments", rich_help_panel=TRAFFIC, help=(
+        "Whether the prompts of later turns have the turns before them, if the format does not tell."))] = None
 
     @property
     def special(self) -> bool:
         """Whether anything was said of it."""
-        return bool(self.trace_format or self.columns or self.unit or self.lenient)
+        return any((self.trace_format, self.columns, self.unit, self.lenient, self.limit, self.window, self.prompts))
 
     def load(self, name: str, common: Common) -> Trace:
         """The trace of that name, or in that file, as it stands there."""
         columns = values.pairs("--columns", self.columns, split=True, empty=True) or None
-        return traces.load(name, format=self.trace_format, columns=columns, unit=self.unit,
-                           lenient=self.lenient, seed=common.seed_number)
+        return traces.load(name, format=self.trace_format, columns=columns, unit=self.unit, lenient=self.lenient,
+                           limit=values.count("--limit", self.limit), window=self.window, prompts=self.prompts,
+                           seed=common.seed_number)
 
 
 @dataclass(frozen=True)
@@ -117,6 +126,9 @@ class Simulated(Reading, Named):
     noise: Annotated[str | None, Option(metavar="profile|X", rich_help_panel=ENGINE, help=(
         "Steps last longer or shorter at random: as the errors of the calibrated cost model scatter, or by a standard "
         "deviation of X times the mean. The mean stays."))] = None
+    error_band: Annotated[str | None, Option(metavar="stated|PERCENT", rich_help_panel=MEASURES, help=(
+        "Also simulate with every step shorter and longer, by the bias that the cost model states or by so many "
+        "percent, and say what that does to throughput, TTFT and TPOT."))] = None
     cuda_graph_sizes: Annotated[str, Option(metavar="vllm|none|LIST", rich_help_panel=ENGINE, help=(
         "Pad decode-only steps to these batch sizes, such as 1,2,4,8; vllm: those that it captures."))] = (
         Scenario.cuda_graph_sizes)
@@ -150,6 +162,8 @@ class Simulated(Reading, Named):
             "tensor_parallel_size": values.count("--tensor-parallel-size", self.tensor_parallel_size),
             "cost_model": self.cost_model,
             "noise": values.number("--noise", self.noise) if self.noise not in (None, "profile") else self.noise,
+            "error_band": self.error_band if self.error_band in (None, "stated") else values.number(
+                "--error-band", self.error_band),
             "cuda_graph_sizes": self.cuda_graph_sizes,
             "scheduler_overhead": values.overheads(self.scheduler_overhead),
             "request_overhead": values.number("--request-overhead", self.request_overhead),

@@ -113,6 +113,16 @@ def _staged(directory: Path, files: Mapping[str, bytes]) -> Iterator[Callable[[]
             part.unlink(missing_ok=True)
 
 
+def free_path(flag: str, text: str, *, force: bool) -> Path:
+    """The path of a single file, if it may be written there; whatever is wrong is said before any work is done."""
+    path = Path(text)
+    if not text or path.is_dir() or not path.parent.is_dir():
+        raise InputError(f"{flag} must name a file in a directory that exists, not {text!r}")
+    if path.exists() and not force:
+        raise InputError(f"{path} exists: give --force to replace it, or another {flag}")
+    return path
+
+
 def run_name(policy: str, load: str) -> str:
     """The file of a run: the policy's name as far as a file can bear it, and the load."""
     return f"{re.sub(r'[^A-Za-z0-9_.]+', '-', policy).strip('.-') or 'policy'}-{load}.json"

@@ -10,7 +10,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 class Bar:
-    """Hand `one` or `many` to whoever reports progress. Silent without a terminal, or if asked to be."""
+    """Hand `one` or `many` to whoever reports progress. Silent without a terminal, or if asked to be.
+
+    Args:
+        title: Of what is going on.
+        unit: What is counted.
+        quiet: Say nothing.
+    """
 
     def __init__(self, title: str, *, unit: str = "requests", quiet: bool = False) -> None:
         seen = not quiet and sys.stderr is not None and sys.stderr.isatty()

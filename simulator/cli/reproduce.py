@@ -12,8 +12,7 @@ from typer import Argument, Exit, Option
 
 from simulator.cli import complete
 from simulator.cli.console import answers, as_json
-from simulator.cli.drawing import check_drawing
-from simulator.cli.figures import svg
+from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import FILES, Common
@@ -50,7 +49,7 @@ def reproduce(common: Common,
         found = study(chosen, seed=common.seed_number, progress=bar.many)
     if directory:
         directory.write({FINDINGS: as_json(_records(found)).encode()}
-                        | {f"{answer.name}.svg": svg(_figure(answer)) for answer in found})
+                        | as_files({f"{answer.name}.svg": _figure(answer) for answer in found}))
     if common.json:
         print(as_json(_records(found)), end="")
     else:

@@ -11,11 +11,11 @@ from simulator.cli.console import answers
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Simulated, Written
-from simulator.cli.output import ResultDirectory, detail_name, run_files, run_name
+from simulator.cli.output import ResultDirectory, detail_name, free_path, run_files, run_name
 from simulator.cli.progress import Bar
 from simulator.cli.summary import print_summary
 from simulator.policies.making import make_policies
-from simulator.remarks import remarks
+from simulator.remarks import band_remark, remarks
 from simulator.scenario import Scenario
 from simulator.simulate import run as simulate
 
@@ -29,7 +29,9 @@ def run(simulated: Simulated, written: Written, common: Common,
         save_result: Annotated[bool, Option("--save-result", metavar="", rich_help_panel=FILES, help=(
             "Write the result as JSON; -o says so too."))] = False,
         result_filename: Annotated[str | None, Option(metavar="NAME", rich_help_panel=FILES, help=(
-            "Name of that file; POLICY-LOAD.json if not given."))] = None) -> None:
+            "Name of that file; POLICY-LOAD.json if not given."))] = None,
+        trace_events: Annotated[str | None, Option("--trace-events", metavar="FILE.json", rich_help_panel=FILES, help=(
+            "Also write slots, requests, steps, queue and KV cache over time, for ui.perfetto.dev."))] = None) -> None:
     """Simulate one policy under one load, and measure it."""
     chosen = make_policies([policy], simulated.knobs)[0]
     scenario = Scenario(policy=chosen, load=load, **simulated.scenario(common))    # type: ignore[arg-type]
@@ -37,6 +39,7 @@ def run(simulated: Simulated, written: Written, common: Common,
     saves = bool(save_result or written.result_dir or result_filename or written.save_detailed)
     directory = ResultDirectory(written.directory, force=written.force)
     name = result_filename or run_name(chosen.name, load)
+    events = None if trace_events is None else free_path("--trace-events", trace_events, force=written.force)
     if saves:
         directory.check([name, detail_name(name)] if written.save_detailed else [name])
     with Bar(f"{chosen.name}, {load}", quiet=common.quiet) as bar:
@@ -44,11 +47,14 @@ def run(simulated: Simulated, written: Written, common: Common,
     document = result.to_json(**asked)
     if saves:
         directory.write(run_files(result, name, detailed=written.save_detailed, asked=asked))
+    if events is not None:
+        result.save_trace_events(events)
     if common.json:
         print(document, end="")
         return
     print_summary(answers(), result, asked["percentiles"], asked["metrics"])
-    for line in remarks(result):
+    for line in [*remarks(result), *filter(None, [band_remark(result)])]:
         answers().print(line, markup=False)
-    if saves and not common.quiet:
-        note(f"written to {directory.path / name}")
+    places = [str(directory.path / name)] * saves + [str(events)] * (events is not None)
+    if places and not common.quiet:
+        note(f"written to {' and '.join(places)}")

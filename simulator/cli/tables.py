@@ -9,7 +9,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from simulator.studies.compare import Comparison
-from simulator.studies.sections import facts
+from simulator.studies.facts import facts
 from simulator.tables import Table
 
 
@@ -31,7 +31,7 @@ def print_table(console: Console, table: Table) -> None:
     console.print(Text(table.title, style="bold"))
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for at, name in enumerate(table.header):
-        grid.add_column(Text(name), justify="left" if at == 0 else "right")
+        grid.add_column(Text(name), justify="left" if at == 0 or name in table.words else "right")
     for row in table.rows:
         grid.add_row(*map(Text, row))
     console.print(Padding(grid, (0, 0, 0, 2), expand=False))

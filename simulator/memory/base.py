@@ -51,6 +51,11 @@ class Memory(ABC):
         return 0
 
     @property
+    def empty(self) -> int | None:
+        """How many of the free blocks hold nothing; None where no KV outlives its holder, so that all of them do."""
+        return None
+
+    @property
     def shared_tokens(self) -> int:
         """Tokens of KV that requests hold together, counted once for each holder beyond the first."""
         return 0

@@ -11,7 +11,7 @@ several copies the first published is found.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Any
 
@@ -46,6 +46,10 @@ class PrefixCached(Paged):
         return self._line.free - self._line.empty
 
     @property
+    def empty(self) -> int:
+        return self._line.empty
+
+    @property
     def shared_tokens(self) -> int:
         return self._shared * self.block_size
 
@@ -63,12 +67,13 @@ class PrefixCached(Paged):
         return need
 
     def grow(self, request: Request, tokens: int) -> bool:
-        if request._computed == 0 and request not in self._tables:    # a member has computed something
+        if (request.prefix or request in self._strips) and request._computed == 0 and request not in self._tables:
             return self._admit(request, tokens)
         need = self._growth(request, tokens)
-        if need > self.free:
+        if need > self._line.free:
             return False
-        self._take(need)
+        if hit := self._line.take(need):
+            self._forget(hit)
         if request.prefix:
             self._publish(request, request.computed + tokens)
         return True
@@ -79,7 +84,8 @@ class PrefixCached(Paged):
             need += self._growth(request, tokens)
         if need > self._line.free:
             return False
-        self._take(need)
+        if hit := self._line.take(need):
+            self._forget(hit)
         for request, tokens in chunks:
             if request.prefix:
                 self._publish(request, request._computed + tokens)
@@ -90,8 +96,8 @@ class PrefixCached(Paged):
         used = list(accumulate(decoding.demands(steps), initial=before))[1:]
         if used[-1] > self.capacity:
             used = used[:bisect_right(used, self.capacity)]
-        if used:
-            self._take(used[-1] - before)
+        if used and (hit := self._line.take(used[-1] - before)):
+            self._forget(hit)
         return used
 
     def release(self, request: Request, *, ahead: int = 0, returns: bool = False) -> None:
@@ -145,18 +151,15 @@ class PrefixCached(Paged):
     def _admit(self, request: Request, tokens: int) -> bool:
         """Let a request without KV in: it holds what is found, and room for `tokens` more is made."""
         found = self._find(request)
-        if not found:
-            need = -(-tokens // self.block_size)
-            if need > self._line.free:
-                return False
-        else:
-            start = found[-1][2]
-            need = self.blocks_for(start * self.block_size + tokens) - start
-            if need > self.free - sum([high - low for strip, low, high in found if not strip.holders]):
-                return False
+        start = found[-1][2] if found else 0
+        need = self.blocks_for(start * self.block_size + tokens) - start
+        if need > self.free - sum([high - low for strip, low, high in found if not strip.holders]):
+            return False
+        if found:
             self._tables[request] = [self._hold(self._cut(*piece), request) for piece in found]
             request.reuse(start * self.block_size)
-        self._take(need)
+        if hit := self._line.take(need):
+            self._forget(hit)
         if request.prefix:
             self._publish(request, request._computed + tokens)
         return True
@@ -192,13 +195,13 @@ class PrefixCached(Paged):
         self._strips.setdefault(strip.node, []).append(strip)
         return strip
 
-    def _take(self, blocks: int) -> None:
-        """Take free blocks; what they held is forgotten."""
-        for strip in self._line.take(blocks):
+    def _forget(self, hit: Iterable[Strip]) -> None:
+        """Strips have lost blocks; those that have none left cannot be found any more."""
+        for strip in hit:
             if not len(strip):
-                self._forget(strip)
+                self._drop(strip)
 
-    def _forget(self, strip: Strip) -> None:
+    def _drop(self, strip: Strip) -> None:
         siblings = self._strips.get(strip.node, [])
         if strip in siblings:
             siblings.remove(strip)

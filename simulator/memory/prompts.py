@@ -34,6 +34,10 @@ class PromptCached(Reserved):
         return self._trie.blocks - self._trie.locked
 
     @property
+    def empty(self) -> int:
+        return self._free
+
+    @property
     def shared_tokens(self) -> int:
         # A node is locked whole, be it found in part only: what nobody counts as his own makes this smaller.
         return (self._hits - self._trie.locked) * self.block_size

@@ -39,6 +39,10 @@ class Radix(Memory):
         return self._tree.evictable // self.block_size
 
     @property
+    def empty(self) -> int:
+        return self._empty
+
+    @property
     def shared_tokens(self) -> int:
         return self._tree.shared
 

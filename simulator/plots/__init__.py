@@ -5,7 +5,8 @@ Result but to ask for its frame; `style` holds the look and writes files. matplo
 drawn, not when this package is imported, and pyplot never: no figure needs closing, no setting of yours changes.
 """
 
-from simulator.plots.bars import KINDS, timeline_frame
+from simulator.occupancy import KINDS
+from simulator.plots.bars import timeline_frame
 from simulator.plots.batch import batch_figure, plot_batch
 from simulator.plots.costs import costs_figure
 from simulator.plots.curves import batch_frame
@@ -17,23 +18,38 @@ from simulator.plots.factors import (
     plot_verdict,
     verdict_figure,
 )
+from simulator.plots.followups import contention_figure, exhaustion_figure, paging_figure
+from simulator.plots.ladder import ladder_figure, plot_ladder
+from simulator.plots.ledgers import ledger_figure, plot_ledger
+from simulator.plots.strip import plot_strip, strip_figure
 from simulator.plots.style import save_figure
 from simulator.plots.timeline import plot_timeline, timeline_figure
+from simulator.plots.traffic import traffic_figure
 
 __all__ = [
     "KINDS",
     "batch_figure",
     "batch_frame",
     "caveats_figure",
+    "contention_figure",
     "costs_figure",
+    "exhaustion_figure",
     "findings_figure",
+    "ladder_figure",
+    "ledger_figure",
+    "paging_figure",
     "plot_batch",
     "plot_caveats",
     "plot_findings",
+    "plot_ladder",
+    "plot_ledger",
+    "plot_strip",
     "plot_timeline",
     "plot_verdict",
     "save_figure",
+    "strip_figure",
     "timeline_figure",
     "timeline_frame",
+    "traffic_figure",
     "verdict_figure",
 ]

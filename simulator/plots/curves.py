@@ -1,9 +1,7 @@
 """Curves over time: how many rows work, who runs, who waits, how full memory is - as exact means over equal bins.
 
 What it averages are step functions of time: they change when a step starts or ends, a request is sent, or a slot
-changes hands. A bin's mean is the area under the function, in integers, divided by the bin's width. Areas from the
-start of a long run may exceed 64 bits; they wrap around, and the difference of two edges is right all the same.
-It knows no colour.
+changes hands. A bin's mean is the area under the function, in integers, divided by the bin's width. It knows no colour.
 """
 
 from __future__ import annotations
@@ -11,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simulator.areas import area_of_counts, area_of_intervals
+from simulator.columns import Ints
 from simulator.ledger import useful_rows
 from simulator.memory.base import UNLIMITED
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
     from simulator.record import Record
     from simulator.result import Result
-
-Ints = NDArray[np.int64]
 
 BINS = 400
 
@@ -50,24 +47,6 @@ def mean(frame: DataFrame, column: str) -> float:
     """Time-weighted mean of a column over all bins of a frame that has some."""
     width = frame["end_s"] - frame["start_s"]
     return float((frame[column] * width).sum() / width.sum())
-
-
-def area_of_counts(instants: Ints, edges: Ints) -> Ints:
-    """Area up to each edge under the number of instants that have passed, in ns."""
-    instants = np.sort(instants)
-    passed = np.searchsorted(instants, edges)
-    return passed * edges - np.concatenate(([0], np.cumsum(instants)))[passed]
-
-
-def area_of_intervals(starts: Ints, ends: Ints, amounts: Ints, edges: Ints) -> Ints:
-    """Area up to each edge under a level that is `amounts` inside of intervals in a row and 0 between them, in ns."""
-    if not len(starts):
-        return np.zeros_like(edges)
-    whole = np.concatenate(([0], np.cumsum(amounts * (ends - starts))))
-    over = np.searchsorted(ends, edges, side="right")
-    current = np.minimum(over, len(ends) - 1)
-    part = np.clip(edges - starts[current], 0, ends[current] - starts[current]) * amounts[current]
-    return whole[over] + np.where(over < len(ends), part, 0)
 
 
 def _edges(record: Record, bins: int) -> Ints:

@@ -81,7 +81,7 @@ def plot_timeline(frame: DataFrame, ax: Axes | None = None, *, slots: int | None
         alone = ax is None
         ax = new_axes(_height(slots) + 1.2) if ax is None else ax
         for look in LOOKS:
-            _draw(ax, shown[looks == look], LOOKS[look], until)
+            draw_bars(ax, shown[looks == look], LOOKS[look], until)
         _dress(ax, slots, until)
         if alone:
             _add_legend(ax.figure, set(shown["kind"]))
@@ -139,7 +139,7 @@ def _looks(frame: DataFrame) -> Series[str]:
     return bars["kind"].mask(second, "decode, next").reindex(frame.index)
 
 
-def _draw(ax: Axes, bars: DataFrame, look: Look, until: float) -> None:
+def draw_bars(ax: Axes, bars: DataFrame, look: Look, until: float) -> None:
     """All bars of one look, as two shapes: the wide ones with a white edge, the others without."""
     from matplotlib.patches import PathPatch
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,18 @@ from simulator.memory.base import UNLIMITED
 from simulator.metrics import METRICS, json_keys
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policies
+from simulator.policies.static import StaticBatching
+from simulator.policies.vllm import Vllm
 from simulator.result import Result
 from simulator.scenario import Load, Scenario, scenario_of
 from simulator.setup import prepare, read_trace
-from simulator.simulate import run
+from simulator.studies.attribution import Attribution, take_apart
+from simulator.studies.climb import Climb
 from simulator.studies.ending import short_request, tell
-from simulator.studies.ratios import RATIOS, Pair, pairs
+from simulator.studies.ratios import RATIOS, Pair, deployed, pairs
+from simulator.studies.runner import Progress, Runner
+from simulator.studies.shapley import prefixes
+from simulator.studies.why_records import records
 from simulator.tables import Table
 from traces import Trace
 
@@ -26,9 +32,6 @@ if TYPE_CHECKING:
 
 LOADS: tuple[Load, ...] = ("saturated", "trace")
 ASSUMED_SLOTS = 32    # of a baseline that has no cap of its own
-
-Progress = Callable[[str, int, int], None]
-"""Called now and then with (what runs, requests answered in all runs so far, requests in all runs)."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Comparison:
         labels: Names of the policies; the first is the baseline.
         results: Result by (label, load), load being "saturated" or "trace".
         ratios: All ratios of each policy to the baseline.
+        ladders: By policy, where its ratio to the baseline as deployed comes from, where switches tell that.
         equal_slots: Result by label of the saturated runs in which all have the baseline's number of slots, and no
             bound on memory or tokens a step: the idea itself, which the timeline and the story show.
     """
@@ -66,6 +70,7 @@ class Comparison:
     results: Mapping[tuple[str, Load], Result]
     ratios: tuple[Ratio, ...]
     equal_slots: Mapping[str, Result]
+    ladders: Mapping[str, Attribution]
 
     @property
     def equal(self) -> str:
@@ -95,7 +100,9 @@ class Comparison:
         ratios = [{"ratio": ratio.key, "policy": ratio.policy, "value": ratio.value, "baseline": dict(ratio.baseline),
                    "continuous": dict(ratio.continuous)} for ratio in self.ratios]
         ledgers = {label: dict(result.slot_ledger.parts) for label, result in self.equal_slots.items()}
-        return {"speedup": self.speedup(), "ratios": ratios, "slot_ns_with_equal_slots": ledgers, "story": self.story()}
+        ladders = {label: records(found) for label, found in self.ladders.items()}
+        return {"speedup": self.speedup(), "ratios": ratios, "ladders": ladders, "slot_ns_with_equal_slots": ledgers,
+                "story": self.story()}
 
     def table(self) -> pd.DataFrame:
         """Every metric (rows) of every policy and load (columns)."""
@@ -133,13 +140,26 @@ def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     scenario = scenario_of(trace=trace, **options)
     scenario = scenario.but(trace=read_trace(scenario))    # once for all runs
     mains = {(label, kind): _under(kind, scenario, policy) for kind in LOADS for label, policy in contenders.items()}
-    wanted = _pairs(mains, contenders)
-    runner = _Runner(progress, [*mains.values(), *(side for _, pair in wanted for side in pair.sides)])
+    plain = {key: main.but(error_band=None) for key, main in mains.items()}    # a band is of the runs that are shown
+    wanted = _pairs(plain, contenders)
+    climbs = _climbs(plain, contenders)
+    rungs = [rung for climb in climbs.values() for rung in climb.runs(prefixes(climb.keys)).values()]
+    runner = Runner(progress, [*mains.values(), *(side for _, pair in wanted for side in pair.sides), *rungs])
     results = {key: runner.run(main) for key, main in mains.items()}
     equal = {label: runner.run(alike) for label, alike in _alike(wanted, *contenders).items()}
     ratios = [Ratio(pair.key, label, runner.measure(pair.baseline), runner.measure(pair.continuous))
               for label, pair in wanted]
-    return Comparison(tuple(contenders), results, tuple(ratios), equal)
+    ladders = {label: take_apart(climb, "throughput", runner.points, brief=True) for label, climb in climbs.items()}
+    return Comparison(tuple(contenders), results, tuple(ratios), equal, ladders)
+
+
+def _climbs(mains: Mapping[tuple[str, Load], Scenario], contenders: Mapping[str, Policy]) -> dict[str, Climb]:
+    """From the baseline as deployed to each policy that switches lead to."""
+    (baseline, start), *others = contenders.items()
+    if type(start) is not StaticBatching:
+        return {}
+    return {label: Climb(mains[baseline, "saturated"], deployed(start), policy) for label, policy in others
+            if type(policy) is Vllm}
 
 
 def _alike(wanted: Sequence[tuple[str, Pair]], baseline: str, *_: str) -> dict[str, Scenario]:
@@ -172,41 +192,6 @@ def _labels(policies: Sequence[Policy | str]) -> list[str]:
     if len(set(labels)) < len(labels):
         raise InputError(f"each policy can be compared once, not twice: {', '.join(labels)}")
     return labels
-
-
-class _Runner:
-    """Runs each scenario once, however many ratios need it, and tells how far all of it has got."""
-
-    def __init__(self, progress: Progress | None, scenarios: Sequence[Scenario]) -> None:
-        self._progress = progress
-        self._distinct = len({_key(scenario) for scenario in scenarios})
-        self._summaries: dict[str, dict[str, Any]] = {}
-        self._runs = 0
-
-    def run(self, scenario: Scenario) -> Result:
-        """Its result."""
-        name = f"{scenario.to_dict()['policy']}, {scenario.load}"
-        result = run(scenario, progress=lambda answered, accepted: self._tell(name, answered, accepted))
-        rows = len(result.setup.trace)
-        self._tell(name, rows, rows)
-        self._runs += 1
-        self._summaries[_key(scenario)] = result.summary()
-        return result
-
-    def _tell(self, name: str, answered: int, of: int) -> None:
-        """Every run counts the same, however many of its requests are accepted."""
-        if self._progress:
-            self._progress(name, self._runs * of + answered, self._distinct * of)
-
-    def measure(self, scenario: Scenario) -> dict[str, Any]:
-        """Its summary, from the first time it was run; a result that nobody else needs is not kept."""
-        if _key(scenario) not in self._summaries:
-            self.run(scenario)
-        return self._summaries[_key(scenario)]
-
-
-def _key(scenario: Scenario) -> str:
-    return json.dumps(scenario.to_dict(), default=str)
 
 
 __all__ = ["Comparison", "Ratio", "compare"]

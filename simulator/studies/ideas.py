@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from simulator.ledger import durations, times, useful_rows
+from simulator.areas import times
+from simulator.ledger import durations, useful_rows
 from simulator.record import Record
 from simulator.result import Result
 from simulator.tables import Table

@@ -48,12 +48,17 @@ def pairs(saturated: Scenario, baseline: Policy, policy: Policy, slots: int) -> 
         yield Pair(key, saturated.but(policy=variant), saturated.but(policy=policy))
 
 
+def deployed(baseline: StaticBatching) -> StaticBatching:
+    """Static batching as a padded server runs it."""
+    return replace(baseline, reserve="declared", padded=True)
+
+
 def _deployments(baseline: Policy) -> dict[str, Policy]:
     """How the baseline holds memory and pads, from the kindest to the harshest; only static batching has a choice."""
     if not isinstance(baseline, StaticBatching):
         return {"paged": baseline, "deployed": baseline}
     return {
         "paged": replace(baseline, reserve="declared", padded=False),
-        "deployed": replace(baseline, reserve="declared", padded=True),
+        "deployed": deployed(baseline),
         "model_length": replace(baseline, reserve="model", padded=True),
     }

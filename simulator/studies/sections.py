@@ -1,18 +1,22 @@
-"""Sections: a comparison as tables and prose, in the order in which a reader asks. It measures nothing itself."""
+"""Sections: a comparison as tables, in the order in which a reader asks. It measures nothing itself."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cost_models import StepShape
 from simulator.ledger import SLOT_PARTS
 from simulator.memory.base import UNLIMITED
 from simulator.metrics import METRICS, json_keys
-from simulator.remarks import remarks
+from simulator.remarks import band_remark
 from simulator.result import Result
+from simulator.studies.attribution import Attribution
 from simulator.studies.ideas import side_by_side
 from simulator.studies.ratios import RATIOS
+from simulator.studies.why import times
+from simulator.studies.why_tables import ladder_table
 from simulator.tables import Table
 
 if TYPE_CHECKING:
@@ -33,7 +37,8 @@ def tables(found: Comparison) -> list[Table]:
     paced = {label: found.results[label, "trace"] for label in found.labels}
     return [measured("How much it serves (saturated: every request queued at 0)", saturated, SERVED),
             measured(f"How it feels ({_pace(found)})", paced, FELT),
-            ratio_table(found), slot_table(found), waste_table(found), step_table(found), side_by_side(saturated)]
+            ratio_table(found), *map(short_ladder, found.ladders.values()), slot_table(found), waste_table(found),
+            step_table(found), side_by_side(saturated)]
 
 
 def _pace(found: Comparison) -> str:
@@ -52,6 +57,7 @@ def measured(title: str, results: Mapping[str, Result], names: tuple[str, ...]) 
     notes = ["Slots of " + "; ".join(f"{label}: {result.slots.meaning}" for label, result in results.items()) + "."]
     notes += [f"{label} refuses more than {result.policy.max_outstanding:,} requests at once, so its clients hold "
               "theirs back, and its latencies begin later." for label, result in results.items() if _holds_back(result)]
+    notes += [f"{label}, {band}." for label, result in results.items() if (band := band_remark(result))]
     return Table(title, ("", *results), tuple(rows), " ".join(notes))
 
 
@@ -135,6 +141,15 @@ def _caveats(found: Comparison) -> list[str]:
     return told
 
 
+def short_ladder(found: Attribution) -> Table:
+    """Where the ratio as deployed comes from, one switch after the other."""
+    told = ladder_table(found, numbered=False)
+    title = f"Where the {times(found.total)} of {found.names[1]} as deployed comes from (saturated)"
+    return replace(told, title=title, note=(
+        "In this order; the product above takes out padding first. `batchsim why` shows more orders, shares that no "
+        "order decides, and the flags to run each row."))
+
+
 def slot_table(found: Comparison) -> Table:
     """Where every slot-second went with equal slots; parts that are 0 everywhere are left out."""
     ledgers = {label: result.slot_ledger for label, result in found.equal_slots.items()}
@@ -181,39 +196,3 @@ def step_table(found: Comparison) -> Table:
             ("output tokens/s", *(f"{batch * 1e9 / time:,.0f}" for batch, time in zip(batches, times, strict=True))))
     return Table(f"Why a larger batch pays: one decode step, {context:,} tokens of context each",
                  ("sequences", *(f"{batch:,}" for batch in batches)), rows)
-
-
-def facts(found: Comparison) -> list[str]:
-    """What a reader must know of the inputs: trace, declared lengths, pool, cost model, and who was left out."""
-    result = found.results[found.labels[0], "trace"]
-    setup = result.setup
-    scenario, trace = setup.scenario, setup.trace
-    gpus = f"{scenario.tensor_parallel_size} x " if scenario.tensor_parallel_size > 1 else ""
-    return [
-        f"trace: {trace.name}, {len(trace):,} requests ({trace.source})",
-        f"declared max_tokens: {_declared(setup.declared)}",
-        f"model: {setup.model.name} in {scenario.dtype} on {gpus}{scenario.gpu}, longest request "
-        f"{setup.deployment.max_model_len:,} tokens",
-        "KV pool: " + (setup.pool.explain() if setup.pool else f"{scenario.kv_capacity_tokens:,} tokens, as given"),
-        f"cost model: {setup.cost.name} ({setup.cost.origin})",
-        *(f"policy: {label} is {found.results[label, 'trace'].policy.version}" for label in found.labels),
-        *_remarks(found),
-    ]
-
-
-def _remarks(found: Comparison) -> list[str]:
-    """What is to be said of the runs, once where it is the same of all."""
-    said = {label: remarks(found.results[label, "trace"]) for label in found.labels}
-    common = [line for line in said[found.labels[0]] if all(line in lines for lines in said.values())]
-    return common + [f"{label}: {line}" for label, lines in said.items() for line in lines if line not in common]
-
-
-def _declared(declared: Any) -> str:
-    told = f"rule {declared.rule}"
-    if declared.default is not None:
-        told += f": {declared.default:,} tokens, the p99 output rounded up to a power of two"
-    if declared.longer:
-        told += f"; {declared.longer:,} longer outputs declare their own length"
-    if declared.cut:
-        told += f"; {declared.cut:,} outputs cut"
-    return told

@@ -146,3 +146,15 @@ def test_bench_prints_tables(batchsim: Call) -> None:
     assert "Every policy: all at time 0, 256 slots and no other bound" in out
     assert "The slowest step is that of " in out
     assert "What was done, the same on every machine" in out
+
+
+def test_the_band_of_an_error_is_in_words_and_in_json(batchsim: Call) -> None:
+    asked = ("run", "--num-prompts", "20", "--error-band")
+    status, out, _ = batchsim(*asked, "5")
+    assert status == 0
+    assert "with every step 5% shorter or longer: output tokens/s " in out
+    assert "mean TTFT in ms 32.19 to 35.94" in " ".join(out.split())
+    found = json.loads(batchsim(*asked, "stated", "--json")[1])
+    assert found["mean_tpot_ms_low"] < found["mean_tpot_ms"] < found["mean_tpot_ms_high"]
+    _, out, _ = batchsim(*asked, "stated", "--cost-model", "roofline")
+    assert "no error band: roofline states no error; --error-band 5 takes 5%" in out

@@ -15,7 +15,7 @@ def test_it_prints_times_and_floors(batchsim: Call) -> None:
     status, out, err = batchsim("cost", "show", "llama-3.1-8b-h100-80-bf16")
     assert (status, err) == (0, "")
     assert "9.6 (5.8)" in out    # 32 sequences at 1,024 tokens
-    assert "error: decode MAPE 2.0, p95 4.7 (of the fit)" in out
+    assert "error: decode MAPE 2.4, p95 7.5, bias -0.4 (held out)" in out
 
 
 def test_json_is_one_document(batchsim: Call) -> None:

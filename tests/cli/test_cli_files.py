@@ -143,3 +143,24 @@ def test_a_run_interrupted_while_it_writes_locks_nobody_out(tmp_path: Path, monk
     (tmp_path / "a.json").write_bytes(b"mine")
     with pytest.raises(InputError, match="was changed since"):
         ResultDirectory(tmp_path).write({"a.json": b"4"})
+
+
+def test_trace_events_are_one_file_that_is_not_replaced_unasked(batchsim: Call, tmp_path: Path) -> None:
+    flags = ("run", "--num-prompts", "30", "--json", "--trace-events", "events.json")
+    status, out, err = batchsim(*flags)
+    assert (status, err) == (0, "")
+    assert json.loads(out)["completed"] == 30
+    found = json.loads((tmp_path / "events.json").read_text())
+    assert {event["ph"] for event in found["traceEvents"]} == {"M", "X", "C"}
+    assert batchsim(*flags)[0] == 2
+    assert batchsim(*flags, "--force", "--quiet")[::2] == (0, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["events.json"]
+
+
+def test_trace_events_go_where_a_file_may_be(refused: Callable[..., str], tmp_path: Path) -> None:
+    flags = ("run", "--num-prompts", "30", "--trace-events")
+    assert refused(*flags, "no/where.json") == (
+        "--trace-events must name a file in a directory that exists, not 'no/where.json'")
+    (tmp_path / "there.json").write_text("mine")
+    assert refused(*flags, "there.json") == (
+        "there.json exists: give --force to replace it, or another --trace-events")

@@ -53,7 +53,7 @@ def test_no_terminal_no_home_no_unicode() -> None:
     ("batchsim trace describe azure-co", ["azure-code-2023", "azure-conv-2023"]),
     ("batchsim list g", ["gpus"]),
     ("batchsim bench sat", ["saturated-256", "saturated-128"]),
-    ("batchsim run --quiet --tra", ["--trace", "--trace-format"]),
+    ("batchsim run --quiet --tra", ["--trace-events", "--trace", "--trace-format"]),
 ])
 def test_the_shell_completes(typed: str, offered: list[str]) -> None:
     words = typed.split()

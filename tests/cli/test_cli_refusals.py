@@ -18,9 +18,9 @@ Call = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]
 
 WORDS = [
-    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, run, list, conformance, reproduce, caveats, "
-           "bench, trace, cost)"),
-    ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe)"),
+    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, why, explain, run, list, conformance, "
+           "reproduce, caveats, bench, calibrate, validate, trace, cost)"),
+    ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe, convert, slice)"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
     ("run --zzz", "unknown option '--zzz': see `batchsim run --help`"),
     ("--zzz", "unknown option '--zzz': see `batchsim --help`"),
@@ -39,6 +39,8 @@ WORDS = [
     ("run --num-prompts 1.5", "--num-prompts must be a whole number, not '1.5'"),
     ("run --rate-scale nan", "--rate-scale must be a number, not 'nan'"),
     ("run --burstiness 0", "--burstiness must be above 0, not 0.0"),
+    ("run --error-band 0", "--error-band must be above 0, not 0.0"),
+    ("run --error-band 100", "--error-band must be below 100 percent, not 100.0"),
     ("run --kv-capacity-tokens much", "--kv-capacity-tokens must be a whole number, not 'much'"),
     ("run --gpu-memory-utilization 2", "--gpu-memory-utilization must be at most 1, not 2.0"),
     ("run --goodput ttft", "--goodput takes NAME:VALUE, not 'ttft'"),
@@ -51,7 +53,7 @@ WORDS = [
     ("run --metadata note", "--metadata takes NAME=VALUE, not 'note'"),
     ("run --metric-percentiles 101", "--metric-percentiles lie between 0 and 100, not at 101"),
     ("run --columns arrival", "--columns takes NAME=VALUE, not 'arrival'"),
-    ("run --trace .", ".: cannot be read (Is a directory)"),
+    ("run --trace .", ".: holds no files"),
     ("run --result-filename a/b.json", "'a/b.json' is no name for a result file: give a plain name such as run.json"),
     ("run --policy mine.py", "policy 'mine.py' names no class: write FILE.py:CLASS, such as my_file.py:MyPolicy"),
     ("run --policy mine.py:P", "policy file mine.py: No such file or directory"),

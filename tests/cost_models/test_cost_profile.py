@@ -72,7 +72,7 @@ def test_an_unquoted_date_stays_as_written(tmp_path: Path) -> None:
         ({"schema_version": True}, ": unknown schema_version True (known: 2)"),
         ({"tensor_parallel_size": 0}, ": tensor_parallel_size must be at least 1, got 0"),
         ({"tensor_parallel_size": 1.5}, ": tensor_parallel_size must be a whole number of at least 0, got 1.5"),
-        ({"dtype": "fp16"}, ": unknown dtype 'fp16': did you mean 'bf16'? (known: bf16, fp8)"),
+        ({"dtype": "fp16"}, ": unknown dtype 'fp16': did you mean 'bf16'? (known: bf16, fp8, fp32)"),
         ({"name": ""}, ": name must be text, got ''"),
         ({"model_shape__layers": 16}, ": model_shape: layers 16 is not that of llama-3.1-8b (32)"),
         ({"model_shape__layers": ...}, ": model_shape: missing 'layers' (needed: layers)"),

@@ -9,6 +9,7 @@ import pytest
 from cost_models import (
     GPUS,
     MODELS,
+    Biased,
     CapturedGraphs,
     Constant,
     CostModel,
@@ -19,6 +20,7 @@ from cost_models import (
     bundled_profiles,
     noise_for,
 )
+from cost_models.catalogue import PROFILED
 from cost_models.fits import Range, Regime
 from cost_models.graphs import VLLM_SIZES
 from cost_models.profile import Host, read_profile
@@ -75,7 +77,8 @@ CASES: dict[str, CostModel] = {
     "context-only": regimes(decode=Regime(0, per_context_token_ms=0.37e-6), host=Host("assumed", 0)),
     "all-zero": regimes(decode=Regime(0), prefill=Regime(0), mixed=Regime(0), host=Host("assumed", 0)),
     "table": Table(TABLE),
-    **{name: Regimes(profile) for name, profile in bundled_profiles().items()},
+    "biased": Biased(Table(TABLE), 1.037),
+    **{name: PROFILED[profile.fit.form](profile) for name, profile in bundled_profiles().items()},
 }
 
 every_model = pytest.mark.parametrize("model", CASES.values(), ids=CASES.keys())
@@ -190,7 +193,16 @@ def test_it_names_itself_in_one_line(model: CostModel) -> None:
 
 @every_model
 def test_range_is_stated_or_unknown(model: CostModel) -> None:
-    inside = model.cost if isinstance(model, CapturedGraphs) else model
+    inside = model.cost if isinstance(model, CapturedGraphs | Biased) else model
     stated = isinstance(inside, Table) or (isinstance(inside, Regimes) and inside.profile.fit.range is not None)
     answers = {model.in_range(shape) for shape in DECODES + PREFILLS + MIXED}
     assert answers <= ({True, False} if stated else {None})
+
+
+@every_model
+@pytest.mark.parametrize("rows", [1, 7, 64, 300])
+@pytest.mark.parametrize("chunks", [(), ((64, 0),), ((500, 3000),)])
+def test_a_range_has_no_gaps(model: CostModel, rows: int, chunks: tuple[tuple[int, int], ...]) -> None:
+    answers = [model.in_range(StepShape(rows, rows * each, chunks)) for each in (1, 2, 8, 99, 1000, 9000, 10 ** 6)]
+    inside = [at for at, answer in enumerate(answers) if answer]
+    assert inside == list(range(inside[0], inside[-1] + 1)) if inside else True not in answers

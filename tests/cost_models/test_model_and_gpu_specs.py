@@ -65,7 +65,7 @@ def test_fp8_rate_falls_back_where_there_is_none() -> None:
 
 def test_the_bundled_names() -> None:
     gpus = "a100-40 a100-80 h100-80 h200 b200 l40s rtx-4090 rtx-pro-6000"
-    models = "llama-3.1-8b llama-3.1-70b llama-2-7b opt-13b mistral-7b qwen2.5-7b"
+    models = "llama-3.1-8b llama-3.1-70b llama-2-7b llama-2-70b opt-13b mistral-7b qwen2.5-7b"
     assert (list(GPUS), list(MODELS)) == (gpus.split(), models.split())
     assert all(spec.source for spec in (*GPUS.values(), *MODELS.values()))
     peaks = [(GPUS[name].bandwidth / 1e12, GPUS[name].bf16_flops / 1e12) for name in list(GPUS)[:5]]

@@ -1,15 +1,15 @@
-import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cost_models import MODELS, Profile, Regimes, StepShape, bundled_profiles
+from cost_models.catalogue import PROFILED
 from cost_models.fits import Range, Regime
 from cost_models.profile import Host, read_profile
 
 MS = 1_000_000
-MEASURED = Path(__file__).parents[3] / "shared/measured/aic_derived/affine_coefficients_bf16.json"
 
 
 ROUND = read_profile(Path(__file__).with_name("round.yaml"))
@@ -129,13 +129,29 @@ def test_h100_step_of_the_bundled_profile_by_hand() -> None:
 def test_bundled_profiles_are_these() -> None:
     layouts = {(profile.model, profile.gpu, profile.tensor_parallel_size) for profile in bundled_profiles().values()}
     assert layouts == {
-        (model, gpu, size)
-        for model, size in (("llama-3.1-8b", 1), ("llama-3.1-70b", 4))
-        for gpu in ("a100-80", "h100-80", "h200", "b200")
+        *((model, gpu, size) for model, size in (("llama-3.1-8b", 1), ("llama-3.1-70b", 4))
+          for gpu in ("a100-80", "h100-80", "h200", "b200")),
+        *(("llama-2-70b", gpu, size) for gpu in ("a100-80", "h100-80") for size in (4, 8)),
+        ("llama-2-70b", "a100-80", 2), ("opt-13b", "a100-80", 1),
+        ("llama-3.1-8b", "rtx-4090", 1), ("llama-3.1-8b", "rtx-pro-6000", 1),
     }
 
 
 @pytest.mark.parametrize("profile", bundled_profiles().values(), ids=bundled_profiles().keys())
+def test_a_bundled_profile_names_its_source_and_licence(profile: Profile) -> None:
+    assert profile.origin.kind == "derived"
+    assert re.search(r"\((MIT|Apache-2\.0)\b", profile.origin.source)
+    assert (profile.origin.tuned is not None) == (profile.gpu == "rtx-pro-6000")
+    model = PROFILED[profile.fit.form](profile)
+    assert f"mixed steps {profile.fit.mixed_origin}" in model.origin
+    unseen = [error for error in vars(profile.fit.errors).values() if error and error.held_out]
+    assert all(error.bias_percent is not None and error.points for error in unseen)
+
+
+AFFINE = {name: profile for name, profile in bundled_profiles().items() if "aiconfigurator" in profile.origin.source}
+
+
+@pytest.mark.parametrize("profile", AFFINE.values(), ids=AFFINE.keys())
 def test_a_bundled_profile_says_what_is_not_measured(profile: Profile) -> None:
     assert "aiconfigurator-core 0.12.0 (Apache-2.0, NVIDIA" in profile.origin.source
     assert profile.origin.kind == "derived"
@@ -148,33 +164,6 @@ def test_a_bundled_profile_says_what_is_not_measured(profile: Profile) -> None:
     assert mixed.per_token_sq_ms == pytest.approx(0.85 * prefill.per_token_sq_ms, rel=1e-12)
     assert (profile.host.origin, profile.host.h0_ms, profile.host.h1_ms) == ("assumed", 1.5, 0.0)
     assert profile.model in MODELS
-    assert profile.fit.range is None
+    assert profile.fit.range is not None
+    assert profile.fit.range.decodes == (1, 512)
     assert "mixed steps transferred; host 1.5 ms a step assumed" in Regimes(profile).origin
-
-
-def test_bundled_coefficients_are_those_fitted() -> None:
-    if not MEASURED.exists():
-        pytest.skip("the fitted coefficients are not at hand")
-    gpus = {"a100_sxm": "a100-80", "h100_sxm": "h100-80", "h200_sxm": "h200", "b200_sxm": "b200"}
-    fitted = {
-        (row["model"].split("-")[-1].lower(), gpus[row["system"]]): (
-            *row["decode_ms"].values(),
-            *row["prefill_ms"].values(),
-        )
-        for row in json.loads(MEASURED.read_text())["rows"]
-    }
-    bundled = {(profile.model.split("-")[-1], profile.gpu): figures(profile) for profile in bundled_profiles().values()}
-    assert bundled == fitted
-
-
-def figures(profile: Profile) -> tuple[float, ...]:
-    """The coefficients and errors of a profile in the order in which they were fitted."""
-    fit = profile.fit
-    assert fit.regimes is not None
-    assert fit.errors.decode is not None
-    assert fit.errors.prefill is not None
-    decode, prefill = fit.regimes.decode, fit.regimes.prefill
-    return (decode.base_ms, decode.per_seq_ms, decode.per_context_token_ms,
-            fit.errors.decode.mape_percent, fit.errors.decode.p95_percent,
-            prefill.base_ms, prefill.per_token_ms, prefill.per_token_sq_ms,
-            fit.errors.prefill.mape_percent, fit.errors.prefill.p95_percent)

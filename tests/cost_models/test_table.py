@@ -7,6 +7,7 @@ import pytest
 
 from cost_models import CostModelError, Regimes, StepShape, Table, read_profile
 from cost_models.fits import Range
+from cost_models.kernels import DecodeGrid
 from cost_models.lines import blend, line, neighbours
 
 TINY = Table(read_profile(Path(__file__).with_name("table.yaml")))
@@ -44,6 +45,16 @@ def us(model: Table, shape: StepShape) -> float:
 )
 def test_a_step_by_hand(shape: StepShape, expected: float) -> None:
     assert us(TINY, shape) == pytest.approx(expected, abs=0.002)
+
+
+def test_decodes_beside_chunks_may_have_a_grid_of_their_own() -> None:
+    table = TINY.profile.fit.table
+    assert table is not None
+    beside = DecodeGrid((1, 4), (16, 64), ((20.0, 30.0), (40.0, 80.0)))
+    model = Table(replace(TINY.profile, fit=replace(TINY.profile.fit, table=replace(table, beside_chunks=beside))))
+    assert us(model, StepShape(4, 4 * 64, ((16, 0),))) == pytest.approx(
+        2 * (16 + 1.5 * 80 + 0.5 * 2 + 2 * 4.9) + 9, abs=0.002)
+    assert model.time(StepShape(4, 4 * 64)) == TINY.time(StepShape(4, 4 * 64))
 
 
 def test_range_is_that_of_the_grids_unless_it_is_stated() -> None:

@@ -14,7 +14,7 @@ import traces
 from cost_models import Constant
 from simulator.errors import InputError
 from simulator.policies import StaticBatching, Vllm
-from simulator.studies import compare as study
+from simulator.studies import runner
 from traces import ReadReport, Trace
 
 
@@ -75,6 +75,10 @@ def test_the_records_are_flat_and_name_policy_and_load() -> None:
     assert not [value for run in document["runs"] for value in run.values() if isinstance(value, dict | list)]
 
 
+RUNS = 8 + 4
+"""Of a comparison of two: those that it shows, and the policies between the two."""
+
+
 def test_each_scenario_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
@@ -82,17 +86,17 @@ def test_each_scenario_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(json.dumps(scenario.to_dict(), default=str))
         return sim.run(scenario, **options)
 
-    monkeypatch.setattr(study, "run", counting)
+    monkeypatch.setattr(runner, "run", counting)
     sim.compare(trace_of([3, 1, 2]), **OPTIONS)
-    assert len(asked) == len(set(asked)) == 8
+    assert len(asked) == len(set(asked)) == RUNS
 
 
 @pytest.mark.parametrize("few", [None, 3])
 def test_all_runs_share_one_trace(few: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read once and hashed once, and a load's new arrivals copy no other column."""
-    read, hashed, feed = [], [], traces.trace._feed
+    read, hashed, feed = [], [], traces.digest._feed
     monkeypatch.setattr(traces, "load", lambda name, **how: read.append(name) or trace_of([3, 1, 4, 1, 5]))
-    monkeypatch.setattr(traces.trace, "_feed", lambda *column: hashed.append(column[1]) or feed(*column))
+    monkeypatch.setattr(traces.digest, "_feed", lambda *column: hashed.append(column[1]) or feed(*column))
     found = sim.compare("some.csv", ["static", "orca", "vllm"], num_prompts=few, **OPTIONS)
     assert read == ["some.csv"]
     assert hashed.count("prompt") == 1
@@ -104,7 +108,7 @@ def test_all_runs_share_one_trace(few: int | None, monkeypatch: pytest.MonkeyPat
 def test_progress_ends_at_all_requests_of_all_runs() -> None:
     told: list[tuple[str, int, int]] = []
     sim.compare(trace_of([3, 1, 2]), progress=lambda *words: told.append(words), **OPTIONS)
-    assert told[-1][1] == told[-1][2] == 3 * 8
+    assert told[-1][1] == told[-1][2] == 3 * RUNS
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
 
 
@@ -140,3 +144,16 @@ def test_the_published_traces_give_what_a_trial_simulation_gave(which: str, slot
     ragged, padded = TRIAL[which, slots]
     assert found.speedup()["paged"] == pytest.approx(ragged, rel=0.15)
     assert found.speedup()["deployed"] == pytest.approx(padded, rel=0.15)
+
+
+def test_a_band_is_of_the_runs_that_are_shown() -> None:
+    told: list[tuple[str, int, int]] = []
+    plain = sim.compare("azure-conv-2023", num_prompts=60)
+    found = sim.compare("azure-conv-2023", num_prompts=60, error_band=5, progress=lambda *line: told.append(line))
+    assert found.speedup() == plain.speedup()
+    for result in found.results.values():
+        summary = result.summary()
+        assert summary["mean_ttft_ms_low"] < summary["mean_ttft_ms"] < summary["mean_ttft_ms_high"]
+    assert all(result.band is None for result in found.equal_slots.values())
+    assert told[-1][1] <= told[-1][2]
+    assert sum("with every step 5% shorter or longer: output tokens/s" in table.note for table in found.tables()) == 2

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cost_models import CostModelError, StepShape, bundled_profiles, cost_model
+from cost_models.fits import Range
+from cost_models.writing import profile_text
 from simulator.plots import costs_figure
 from simulator.studies.costs import CONTEXTS, SEQUENCES, cost_sheet
 
@@ -41,10 +44,9 @@ def test_another_deployment_is_refused_and_so_is_one_that_does_not_fit() -> None
 
 
 def test_cells_say_what_does_not_fit_and_what_is_out_of_range(tmp_path: Path) -> None:
-    from importlib.resources import files
-    text = files("cost_models").joinpath("profiles/llama-3.1-8b-h200-bf16.yaml").read_text()
+    profile = bundled_profiles()["llama-3.1-8b-h200-bf16"]
     path = tmp_path / "own.yaml"
-    path.write_text(text.replace("  errors:", "  range: {decodes: [1, 64]}\n  errors:"))
+    path.write_text(profile_text(replace(profile, fit=replace(profile.fit, range=Range(decodes=(1, 64))))))
     decode, prefill = cost_sheet(str(path)).tables()
     plain = cost_model("llama-3.1-8b-h200-bf16", model="llama-3.1-8b", gpu="h200").time(StepShape(128, 128 * 1024)) / MS
     assert decode.rows[1][4] == f"{plain:.1f}* (6.7)"
@@ -56,8 +58,8 @@ def test_cells_say_what_does_not_fit_and_what_is_out_of_range(tmp_path: Path) ->
 def test_facts_name_origin_layout_pool_and_errors() -> None:
     facts = cost_sheet("llama-3.1-70b-h200-tp4-bf16").facts()
     assert facts["model"] == "llama-3.1-70b in bf16, KV in bf16, on 4 x h200 (tp4)"
-    assert facts["error"] == ("decode MAPE 2.7, p95 5.3 (of the fit); prefill MAPE 4.9, p95 9.7 (of the fit); "
-                              "mixed unknown; in percent")
+    assert facts["error"] == ("decode MAPE 3.1, p95 12.9, bias -1.2 (held out); prefill MAPE 8.2, p95 16.1, "
+                              "bias -0.9 (held out); mixed unknown; in percent")
     assert "tokens of KV cache" in facts["KV pool"]
     assert "mixed steps transferred" in facts["cost model"]
     assert "error" not in cost_sheet("roofline").facts()
@@ -66,9 +68,10 @@ def test_facts_name_origin_layout_pool_and_errors() -> None:
 @pytest.mark.parametrize("name", bundled_profiles())
 def test_every_bundled_profile_publishes_its_errors(name: str) -> None:
     """A claim for a GPU is a table of errors by regime, also where one is not known."""
-    told = cost_sheet(name).facts()["error"]
-    assert [regime for regime in ("decode MAPE", "prefill MAPE") if regime not in told] == []
-    assert "mixed" in told
+    told = cost_sheet(name).facts()["error"].split("; ")
+    for regime, error in vars(bundled_profiles()[name].fit.errors).items():
+        start = f"{regime} MAPE " if error else f"{regime} unknown"
+        assert any(part.startswith(start) for part in told)
 
 
 def test_the_figure_has_a_line_and_a_floor_for_each_context_that_fits() -> None:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from invariants import is_late
 from worlds import Affine, World, deployment_of, play
 
-from simulator.ledger import KV_PARTS, SLOT_PARTS, TOKEN_PARTS, Ledger, kv_ledger, slot_ledger, times, token_ledger
+from simulator.areas import times
+from simulator.ledger import KV_PARTS, SLOT_PARTS, TOKEN_PARTS, Ledger, kv_ledger, slot_ledger, token_ledger
 from simulator.memory import UNLIMITED, Contiguous, Memory, Paged
-from simulator.policies import Policy, StaticBatching, Vllm
+from simulator.policies import Policy, Sglang, StaticBatching, Tgi, Vllm, Vllm0
 from simulator.recorder import PLAN_COLUMNS, Recorder
 from simulator.result import Result
 from simulator.slots import Slots, count_slots, gaps_between
@@ -121,6 +122,13 @@ def test_lost_work_is_told_from_new_work():
         "prefill": 20, "decode": 50, "recompute": 10, "blocked_step": 10, "blocked_memory": 40, "no_queue": 10}
     assert effective_batch(result.record) == 70 / 70    # two rows at first, one in five steps, none in the last
     assert nonzero(result.token_ledger) == {"useful": 13 + 8, "recompute": 1}
+
+
+def test_decodes_that_wait_for_prompts_are_told_from_other_stalls():
+    # Prompts run alone: while request 1's is computed from 10 to 20, request 0 holds its slot and computes nothing.
+    result = run([(0, 4, 2), (5, 4, 1)], Vllm0(max_num_seqs=2), 64)
+    assert nonzero(slot_ledger(result.record, result.gaps, Slots(2, "two"))) == {
+        "prefill": 20, "behind_prefill": 10, "decode": 10, "no_queue": 20}
 
 
 class Napping(Policy):
@@ -250,7 +258,7 @@ def test_pages_waste_the_rest_of_the_last_block():
     # One block is the engine's own. 5, 6, 7 tokens lie in two blocks of four.
     result = run([(0, 5, 3), (100, 4, 1)], Vllm(max_num_seqs=1, max_num_batched_tokens=64, block_size=4), 44)
     assert nonzero(result.kv_ledger) == {"holding": 180 + 40, "internal": 240 - 180,
-                                         "free": 32 * 30 + 40 * 70 + 36 * 10}
+                                         "cached": 4 * 80, "free": 32 * 30 + 36 * 70 + 32 * 10}
     assert result.kv_use == (pytest.approx(280 / (40 * 110)), 8 / 40)
 
 
@@ -258,7 +266,7 @@ def test_free_memory_in_short_holes_is_external_fragmentation():
     recorder = Recorder()
     for start, blocked, waiting in ((0, 4, 1), (10, 4, 0), (20, 3, 1)):
         row = {"start": start, "steps": 1, "decodes": 1, "context": 4, "running": 1, "waiting": waiting,
-               "resident": 4, "promised": 8, "blocked": blocked}
+               "resident": 4, "promised": 8, "blocked": blocked, "empty": -1}
         recorder.plans.append(*(dict.fromkeys(PLAN_COLUMNS, 0) | row).values())
         recorder.ends.append(start + 10)
         recorder.used.append(8)
@@ -273,7 +281,8 @@ def test_free_memory_in_short_holes_is_external_fragmentation():
 
 def test_without_a_bound_nothing_is_said_to_be_free():
     result = run([(0, 5, 3)], Vllm(max_num_seqs=1, max_num_batched_tokens=64, block_size=4))
-    assert nonzero(result.kv_ledger) == {"holding": 180, "internal": 60, "external": None, "free": None}
+    assert nonzero(result.kv_ledger) == {"holding": 180, "internal": 60, "external": None, "cached": None,
+                                         "free": None}
     assert result.kv_ledger.total is None
     assert result.kv_ledger.share("holding") is None
     assert result.kv_use == (None, None)
@@ -294,9 +303,33 @@ def test_kv_equals_a_walk_over_the_log(rows, how):
     found = result.kv_ledger
     capacity = memory.capacity * memory.block_size
     assert found.parts["holding"] == holding
+    assert found.parts["cached"] == cached_by(world) * memory.block_size
     assert found.parts["holding"] + found.parts["reserved"] + found.parts["internal"] == taken
     assert found.total == capacity * int(world.record.ends[-1] - min(world.sent().values()))
     assert all(amount >= 0 for amount in found.parts.values())
+
+
+def cached_by(world: World) -> int:
+    """Block-nanoseconds that held reusable KV of nobody, in a run asked at every step: in steps and between them."""
+    cached, now, kept = 0, min(world.sent().values()), 0
+    for tick in world.ticks:
+        end = int(world.record.ends[tick.first])
+        cached += kept * (tick.now - now) + tick.evictable * (end - tick.now)
+        now, kept = end, tick.evictable_after
+    return cached
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(1, 24), st.integers(1, 8), st.integers(0, 3)), min_size=1,
+                max_size=10), st.sampled_from([Vllm(max_num_seqs=3, max_num_batched_tokens=16, block_size=4),
+                                               Sglang(max_running_requests=3), Tgi(max_batch_size=3)]))
+def test_what_memory_remembers_equals_a_walk_over_the_log(rows, policy):
+    rows = sorted(rows)
+    prefixes = [((group, max(1, prompt - 1)),) if group else () for _, prompt, _, group in rows]
+    worlds = [play([row[:3] for row in rows], policy, capacity=64, exact=exact, max_model_len=40, prefixes=prefixes)
+              for exact in (True, False)]
+    exact, fast = (result_of(world, 64) for world in worlds)
+    assert exact.kv_ledger.parts["cached"] == cached_by(worlds[0]) * worlds[0].memory.block_size
+    assert exact.kv_ledger == fast.kv_ledger
 
 
 # --- what was lost --------------------------------------------------------------------------------------------------

@@ -67,8 +67,9 @@ def test_a_second_pass_shares_every_block_with_the_first_and_none_inside_a_pass(
     trace = made(passes=2, pass_every_s=5.0, hash_block=4).trace("w", 0)
     assert trace.arrival.tolist() == [0] * 30 + [5_000_000_000] * 30
     assert trace.hash_ids is not None
-    assert trace.hash_ids[:30] == trace.hash_ids[30:]
-    blocks = [one for ids in trace.hash_ids[:30] for one in ids]
+    rows = list(trace.hash_ids)
+    assert rows[:30] == rows[30:]
+    blocks = [one for ids in rows[:30] for one in ids]
     assert len(blocks) == len(set(blocks)) == sum(-(-prompt // 4) for prompt in trace.prompt[:30].tolist())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from test_fast_exact import COSTS, LIMITS, AllComers, rows, statics, vllms
 from worlds import STEP, play, play_both, trace_of
 
 import simulator as sim
-from cost_models import Constant, CostModelError, StepShape, cost_model
+from cost_models import Constant, CostModelError, StepShape, bundled_profiles, cost_model
+from cost_models.fits import Range
 from cost_models.noise import noise_for
+from cost_models.writing import profile_text
 from simulator.errors import InputError
 from simulator.policies import Orca, Policy, Sglang, StaticBatching, TensorRtLlm, Tgi, Vllm
 
@@ -171,13 +174,13 @@ def test_wrong_fields(field: dict[str, Any], message: str) -> None:
     assert str(caught.value) == message
 
 
-def ranged(tmp_path: Any, bounds: str) -> str:
-    """A profile file that says where it was measured."""
-    from importlib.resources import files
-    text = files("cost_models").joinpath("profiles/llama-3.1-8b-h100-80-bf16.yaml").read_text()
+def ranged(tmp_path: Any, fewest: int, most: int) -> str:
+    """A profile file that says with how many sequences it was measured."""
+    profile = bundled_profiles()["llama-3.1-8b-h100-80-bf16"]
     path = tmp_path / "own.yaml"
-    path.write_text(text.replace("  errors:", f"  range: {bounds}\n  errors:"))
+    path.write_text(profile_text(replace(profile, fit=replace(profile.fit, range=Range(decodes=(fewest, most))))))
     return str(path)
+
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -185,17 +188,17 @@ def test_steps_far_from_the_data_are_answered_counted_and_told(tmp_path: Any, ex
     """Four sequences decode for 20 steps each after one prefill; the profile was measured up to three."""
     from simulator.remarks import remarks
     trace, options = trace_of([(0, 10, 21)] * 4), {"load": "saturated", "exact": exact}
-    result = sim.simulate(trace, "vllm", cost_model=ranged(tmp_path, "{decodes: [1, 3]}"), **options)
+    result = sim.simulate(trace, "vllm", cost_model=ranged(tmp_path, 1, 3), **options)
     assert result.summary()["out_of_range_steps"] == 20
     assert "20 steps outside the measured range of the cost model" in remarks(result)
-    inside = sim.simulate(trace, "vllm", cost_model=ranged(tmp_path, "{decodes: [1, 4]}"), **options)
+    inside = sim.simulate(trace, "vllm", cost_model=ranged(tmp_path, 1, 4), **options)
     assert inside.summary()["out_of_range_steps"] == 0
     assert inside.summary()["duration"] == result.summary()["duration"]
 
 
 def test_captured_graphs_may_leave_the_measured_range(tmp_path: Any) -> None:
     trace = trace_of([(0, 10, 21)] * 3)
-    options = {"cost_model": ranged(tmp_path, "{decodes: [1, 3]}"), "load": "saturated"}
+    options = {"cost_model": ranged(tmp_path, 1, 3), "load": "saturated"}
     outside = [sim.simulate(trace, "vllm", cuda_graph_sizes=sizes, **options).summary()["out_of_range_steps"]
                for sizes in ("none", "4")]
     assert outside == [0, 20]

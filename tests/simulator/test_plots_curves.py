@@ -11,8 +11,9 @@ from worlds import play, trace_of
 
 from cost_models import Constant
 from simulator import simulate
+from simulator.areas import area_of_counts, area_of_intervals
 from simulator.plots import batch_frame
-from simulator.plots.curves import area_of_counts, area_of_intervals, mean
+from simulator.plots.curves import mean
 from simulator.policies import StaticBatching, Vllm
 
 

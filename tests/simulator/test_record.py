@@ -10,7 +10,7 @@ from test_ledger import crowded, drawn_rows, result_of
 from worlds import Affine, World, play
 
 from simulator.ledger import KV_PARTS, SLOT_PARTS
-from simulator.policies import Policy, StaticBatching, Vllm
+from simulator.policies import Policy, Sglang, StaticBatching, Vllm, Vllm0
 from simulator.recorder import OBSTACLES
 from simulator.result import Result
 
@@ -41,7 +41,8 @@ def worlds_by_plans() -> st.SearchStrategy[World]:
     """Fast-forwarded ones: closed batches, torn memory, preemptions, naps between steps."""
     policies: list[Policy] = [StaticBatching(max_batch_size=3, max_wait=50e-6), crowded(),
                               StaticBatching(max_batch_size=3, placement="first-fit"),
-                              StaticBatching(max_batch_size=2, placement="buddy", padded=True)]
+                              StaticBatching(max_batch_size=2, placement="buddy", padded=True),
+                              Vllm0(max_num_seqs=3, block_size=4), Sglang(max_running_requests=3)]
     return st.builds(lambda rows, policy: play(sorted(rows), policy, capacity=64, cost=Affine(), max_model_len=32),
                      drawn_rows(), st.sampled_from(policies))
 
@@ -62,18 +63,22 @@ def walk(result: Result) -> tuple[dict[str, int], dict[str, int], dict[str, int]
     slots, kv = dict.fromkeys(SLOT_PARTS, 0), dict.fromkeys(KV_PARTS, 0)
     tokens = dict.fromkeys(("useful", "padding", "recompute"), 0)
     now, held = int(result.record.sent[:, 1].min()), {"free": capacity}
+    rests = dict(result.record.rests.tolist())
     for step in steps_of(result):
         busy, crowd = gap(result, now, step["start"])
         slots["stalled"] += busy * (step["start"] - now)
         slots["idle"] += (count - busy) * (crowd - now)
         slots["forming"] += (count - busy) * (step["start"] - crowd)
-        for part, amount in (held if busy else {"free": capacity}).items():
+        kept = (memory.capacity - rests.get(step["number"], memory.capacity)) * memory.block_size
+        for part, amount in (held if busy else {"cached": kept, "free": capacity - kept}).items():
             kv[part] += amount * (step["start"] - now)
         took = step["end"] - step["start"]
         prefills = step["chunks"] - step["redoing"]
+        left_out = step["running"] - step["decodes"] - step["chunks"] - step["held"]
+        waits = "behind_prefill" if step["paused"] and step["chunks"] else "stalled"
         for part, rows in (("decode", step["decodes"]), ("prefill", prefills), ("recompute", step["redoing"]),
                            ("held", step["held"]),
-                           ("stalled", step["running"] - step["decodes"] - step["chunks"] - step["held"])):
+                           (waits, left_out)):
             slots[part] += rows * took
         why = f"blocked_{OBSTACLES[step['blocked']] or 'step'}" if step["waiting"] else "no_queue"
         slots[why] += (count - step["running"]) * took
@@ -93,8 +98,9 @@ def held_by(step: dict[str, int], block: int, capacity: int) -> dict[str, int]:
     promised = holding if step["promised"] < 0 else step["promised"]
     used = step["used"] * block
     torn = OBSTACLES[step["blocked"]] == "fragmentation" and step["waiting"] > 0
+    cached = 0 if step["empty"] < 0 else capacity - used - step["empty"] * block
     return {"holding": holding, "reserved": promised - holding, "internal": used - promised,
-            "external" if torn else "free": capacity - used}
+            "cached": cached, "external" if torn else "free": capacity - used - cached}
 
 
 def gap(result: Result, start: int, end: int) -> tuple[int, int]:
@@ -108,8 +114,8 @@ def gap(result: Result, start: int, end: int) -> tuple[int, int]:
 
 def steps_of(result: Result) -> list[dict[str, Any]]:
     columns = result.record.steps
-    return [dict(zip(columns, row, strict=True))
-            for row in zip(*(column.tolist() for column in columns.values()), strict=True)]
+    return [dict(zip(columns, row, strict=True)) | {"number": number}
+            for number, row in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True))]
 
 
 @given(drawn_rows(), st.sampled_from(["static", "crowded"]))

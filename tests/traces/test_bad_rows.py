@@ -125,7 +125,7 @@ def test_a_bad_row_deep_in_the_file_is_found_by_its_line(write):
     with pytest.raises(TraceError, match="line 33335, column prompt: '0'"):
         load(path, unit="s")
     trace = load(path, unit="s", lenient=True)
-    assert (len(trace), trace.report.rejected[0].line) == (39_999, 33_335)
+    assert (len(trace), trace.report.rejected[0].place) == (39_999, "line 33335")
 
 
 def test_a_quoted_field_may_not_span_lines(write):

@@ -71,7 +71,7 @@ def test_rows_out_of_order_are_sorted_and_counted_and_ties_keep_their_order(writ
 @pytest.mark.parametrize(
     "header",
     [
-        "arrived_at,num_prefill_tokens,num_decode_tokens",
+        "arrived_at,num_prompt_tokens,num_decode_tokens",
         "timestamp,input_length,output_length",
         "arrival_time,prompt_tokens,completion_tokens",
         "arrival_timestamp,prompt_size,token_size",
@@ -80,7 +80,7 @@ def test_rows_out_of_order_are_sorted_and_counted_and_ties_keep_their_order(writ
 )
 def test_customary_names_are_known(write, header):
     trace = load(write(f"{header}\n0,5,6\n"), unit="s")
-    assert (trace.prompt.tolist(), trace.output.tolist(), trace.report.format) == ([5], [6], "csv")
+    assert (trace.prompt.tolist(), trace.output.tolist(), trace.report.format) == ([5], [6], "table")
 
 
 def test_max_tokens_and_tenant_are_kept(write):
@@ -95,8 +95,8 @@ def test_max_tokens_and_tenant_are_kept(write):
 
 
 def test_without_an_arrival_column_the_columns_are_listed(write):
-    path = write("num_prefill_tokens,num_decode_tokens,pd_ratio\n3772,54,69.8\n12,8,1.5\n")
-    with pytest.raises(TraceError, match=r"which column is the arrival\?.*\(columns: num_prefill_tokens, num_decode"):
+    path = write("prompt_len,output_len,pd_ratio\n3772,54,69.8\n12,8,1.5\n")
+    with pytest.raises(TraceError, match=r"which column is the arrival\?.*\(columns: prompt_len, output_len"):
         load(path)
     trace = load(path, columns={"arrival": ""})
     assert (trace.arrival.tolist(), trace.prompt.tolist()) == ([0, 0], [3772, 12])
@@ -128,4 +128,4 @@ def test_json_lines_take_the_same_columns(write):
     text = '{"t": 0.5, "in": 3, "out": 4}\n{"in": "5", "out": 6.0, "t": 1}\n'
     trace = load(write(text), columns={"arrival": "t", "prompt": "in", "output": "out"}, unit="s")
     assert (trace.arrival.tolist(), trace.prompt.tolist(), trace.output.tolist()) == ([0, SECOND // 2], [3, 5], [4, 6])
-    assert trace.report.format == "jsonl"
+    assert trace.report.format == "table"

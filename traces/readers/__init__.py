@@ -1,24 +1,61 @@
 """`load`: a trace from a file or from the bundled stand-ins.
 
-The format is found from the first lines, never from the file name. `READERS` lists the dialects: the exact
-ones come first, the tables that take any columns last.
+The format is found from the content, never from the file name. `READERS` lists the formats: the exact ones come
+first, the table that takes any columns last.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Protocol
 
 from traces.errors import TraceError, shown, unknown
+from traces.readers.aiperf import AIPERF
+from traces.readers.asked import Asked, window_ns
 from traces.readers.azure import AZURE
-from traces.readers.dialect import Dialect
-from traces.readers.file import read_file
+from traces.readers.bailian import BAILIAN
+from traces.readers.burstgpt import BURSTGPT
+from traces.readers.content import Content, content_of
+from traces.readers.guidellm import GUIDELLM
+from traces.readers.litellm import LITELLM, LITELLM_PAGE
 from traces.readers.mooncake import MOONCAKE
-from traces.readers.table import CSV, JSONL
+from traces.readers.otel import OTEL
+from traces.readers.own import OWN
+from traces.readers.servegen import Pools
+from traces.readers.splitwise import SPLITWISE
+from traces.readers.table import TABLE
+from traces.readers.tracelab import TRACELAB
+from traces.readers.vidur import LENGTHS, VIDUR
+from traces.readers.vllm_bench import VLLM_BENCH
+from traces.readers.weka import WEKA, WEKA_TABLE
 from traces.standins import names, stand_in
 from traces.trace import Trace
 
-READERS: dict[str, Dialect] = {dialect.name: dialect for dialect in (AZURE, MOONCAKE, CSV, JSONL)}
+
+class Reader(Protocol):
+    """One format: what it is, whether a file is of it, and how it is read."""
+
+    @property
+    def name(self) -> str:
+        """As the report and `format` call it."""
+
+    @property
+    def about(self) -> str:
+        """What it is, in a line."""
+
+    def recognises(self, content: Content) -> bool:
+        """Whether this is surely a file of this format."""
+
+    def read(self, content: Content, asked: Asked, path: Path) -> Trace:
+        """The trace in it; raises TraceError."""
+
+
+_ALL: tuple[Reader, ...] = (
+    AZURE, BURSTGPT, BAILIAN, MOONCAKE, OWN, WEKA, WEKA_TABLE, TRACELAB, VIDUR, LENGTHS, SPLITWISE, VLLM_BENCH,
+    GUIDELLM, AIPERF, LITELLM, LITELLM_PAGE, OTEL, Pools(), TABLE,
+)
+READERS: dict[str, Reader] = {reader.name: reader for reader in _ALL}
 
 
 def load(
@@ -29,37 +66,55 @@ def load(
     unit: str | None = None,
     lenient: bool = False,
     limit: int | None = None,
+    window: str | None = None,
+    prompts: str | None = None,
     seed: int = 0,
 ) -> Trace:
-    """The trace of that name, or in that file (plain or gzip, UTF-8).
+    """The trace of that name, or in that file (plain, gzip or zstd).
 
     name_or_path: a bundled name (see `available`), else a file; "./NAME" is always a file.
-    format: one of READERS, to overrule what the first lines say.
-    columns: column names by role (arrival, prompt, output, max_tokens, tenant, priority) where they are not the
-        customary ones. An empty name says that the file has no such column; without arrivals all requests come at 0.
-    unit: "s", "ms", "us" or "ns", for arrivals that are plain numbers. A date and time needs none.
+    format: one of READERS, to overrule what the content says.
+    columns: column names by role (arrival, prompt, output, max_tokens, tenant, priority, session, think, id, parent)
+        where they are not the customary ones. An empty name says that the file has no such column; without arrivals
+        all requests come at 0.
+    unit: "s", "ms", "us" or "ns", for times that are plain numbers. A date and time needs none.
     lenient: leave bad rows out and report them, instead of refusing the file.
     limit: stop after so many good rows of the file, before they are sorted.
-    seed: for stand-ins only.
+    window: "10:00-11:00": only the requests of that time, counted from the midnight before the file's first row
+        (UTC, or the zero of plain numbers); hours may exceed 24. The limit counts those inside.
+    prompts: "cumulative" or "increments": whether a later turn's prompt has the turns before it, or only what is
+        new, where the file says otherwise than its format does.
+    seed: for stand-ins, and for formats that are drawn.
 
     Rows out of order are sorted by arrival, equal times in file order; the first arrival becomes 0.
     Raises TraceError, in one line: for a row with file, line, column, value and rule.
     """
-    if limit is not None and (type(limit) is not int or limit < 1):
-        raise TraceError(f"limit must be 1 or more rows, not {shown(limit)}")
+    asked = Asked(columns or {}, unit, lenient, limit, window, prompts, seed)
     if format is not None and format not in READERS:
         raise unknown("trace format", format, READERS)
     if name_or_path in names():
-        if format or columns or unit:
-            raise TraceError(f"{name_or_path} is a bundled trace: format, columns and unit are for files")
-        trace = stand_in(str(name_or_path), seed)
-        return trace if limit is None else trace.head(limit)
+        if format or columns or unit or prompts:
+            raise TraceError(f"{name_or_path} is a bundled trace: format, columns, unit and prompts are for files")
+        return _cut(stand_in(str(name_or_path), seed), asked)
     path = _existing(name_or_path)
-    return read_file(path, _candidates(format), columns, unit, lenient, limit)
+    with content_of(path) as content:
+        return _reader(format, content).read(content, asked, path)
 
 
-def _candidates(format: str | None) -> Sequence[Dialect]:
-    return list(READERS.values()) if format is None else [READERS[format]]
+def _cut(trace: Trace, asked: Asked) -> Trace:
+    """The part of a bundled trace that was asked for."""
+    if asked.window is not None:
+        trace = trace.between(*window_ns(asked.window))
+        if not len(trace):
+            raise TraceError(f"{trace.name}: no requests in the window {asked.window}")
+    return trace if asked.limit is None else trace.head(asked.limit)
+
+
+def _reader(format: str | None, content: Content) -> Reader:
+    """The reader of that name, or the first that recognises the content, or the one for any table."""
+    if format is not None:
+        return READERS[format]
+    return next((reader for reader in _ALL if reader.recognises(content)), TABLE)
 
 
 def _existing(name: str | os.PathLike[str]) -> Path:

@@ -1,100 +1,125 @@
-"""What a reader knows of one kind of file: its shape and the names of its columns.
+"""What a reader knows of one kind of file: the names of its columns and what they mean.
 
-A column has a role here: arrival, prompt, output, max_tokens, tenant, priority or hash_ids. A dialect is data; how rows
-are split and checked is the same for all of them (`rows`).
+A column has a role here, such as arrival or prompt. A dialect is data; how rows are split, checked and made into a
+trace is the same for all of them (`rows`, `build`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
-from traces.errors import TraceError, plain, shown, unknown
-from traces.readers.values import UNITS
-
-ROLES = ("arrival", "prompt", "output", "max_tokens", "tenant", "priority")
-"""Roles that a caller may map to a column."""
-
-Batch = dict[str, Any]
-"""A list of values for each role, all of one length."""
+from traces.errors import TraceError, plain, shown
+from traces.readers.asked import ROLES, Asked
+from traces.readers.build import read
+from traces.readers.content import Content, CsvLines, Members
+from traces.readers.documents import Expand
+from traces.readers.rows import TEXT_ROLES, Check
+from traces.readers.values import Rule
+from traces.trace import Trace
 
 
 @dataclass(frozen=True)
 class Dialect:
     """One kind of trace file.
 
-    shape: "csv" (a header line) or "jsonl" (an object a line).
+    name, about: what it is called, and what it is in a line.
     columns: the name of each role that the dialect fixes.
-    aliases: spellings that mark a role when `columns` does not; compared in lower case without punctuation.
-    unit: of arrivals that are plain numbers; None means the caller must say.
+    optional: the same, for columns that a file may lack.
+    aliases: spellings that mark a role when neither of them does; compared in lower case without punctuation.
+    marks: columns or keys that tell a file of this kind; those of `columns` if not given.
+    expand: a document to rows with the names of `columns`, where a document is no row.
+    unit: of times that are plain numbers; None means the caller must say.
+    rules: what the values of a role must be, where that is not the usual.
     hash_block: tokens in a prefix block, for a dialect with hash_ids.
-    check: a rule across the columns of a row.
+    checks: rules across the columns of a row.
+    fails: an output of 0 tokens records a failed request.
+    timeless: the file has no arrivals.
+    prompts: what later turns have in their prompts, "cumulative" or "increments".
+    notes: what a user of such a trace must know.
     """
 
     name: str
-    shape: str
+    about: str
     columns: Mapping[str, str] = field(default_factory=dict)
+    optional: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    marks: Sequence[str] = ()
+    expand: Expand | None = None
     unit: str | None = None
+    rules: Mapping[str, Rule] = field(default_factory=dict)
     hash_block: int | None = None
-    check: Callable[[Batch], None] | None = None
+    checks: Sequence[Check] = ()
+    fails: bool = False
+    timeless: bool = False
+    prompts: str = "cumulative"
+    notes: tuple[str, ...] = ()
 
-    def recognises(self, shape: str, keys: Sequence[str]) -> bool:
-        """Whether a file of this shape with these column names is surely of this kind."""
-        return bool(self.columns) and shape == self.shape and set(self.columns.values()) <= set(keys)
+    def recognises(self, content: Content) -> bool:
+        """Whether this is surely a file of this kind."""
+        marks = set(self.marks or self.columns.values())
+        return bool(marks) and marks <= set(content.keys)
 
-    def names(self, keys: Sequence[str], asked: Mapping[str, str] | None, label: str) -> dict[str, str]:
-        """The column of each role in a file with the columns `keys`.
+    def read(self, content: Content, asked: Asked, path: Path) -> Trace:
+        """The trace in `content`; raises TraceError."""
+        if isinstance(content, Members):
+            found = f"an archive or folder of {content.keys[0]}"
+            raise TraceError(f"{content.label}: {found} is in no format known here; name a file")
+        if self.expand is not None and isinstance(content, CsvLines):
+            raise TraceError(f"{content.label}: a table, but the format {self.name} is made of JSON documents")
+        return read(self, content, asked, path)
 
-        asked: the caller's own choices by role; an empty name says that the file has no such column.
-        Raises TraceError when a role is unknown, and when a column is missing or cannot be told.
+    def names(self, content: Content, asked: Asked) -> dict[str, str]:
+        """The column of each role in this file.
+
+        Raises TraceError when a column is missing and when it cannot be told which it is.
         """
-        asked = asked or {}
-        for role in asked:
-            if role not in ROLES:
-                raise unknown("role in columns", role, ROLES)
-        found = {role: self._own(role, keys, asked, label) for role in (*ROLES, "hash_ids")}
-        chosen = {role: name for role, name in (found | dict(asked)).items() if name}
+        keys, label = content.keys, content.label
+        if self.expand is not None:    # rows have our names, and others that only a caller can know
+            own = {role: name for role, name in {**self.columns, **self.optional}.items() if role not in asked.columns}
+            return {role: name for role, name in (own | dict(asked.columns)).items() if name}
+        found = {role: self._own(role, keys, label) for role in self._roles() if role not in asked.columns}
+        chosen = {role: name for role, name in (found | dict(asked.columns)).items() if name}
         for role, name in chosen.items():
             if name not in keys:
                 raise TraceError(f"{label}: no column {shown(name)} for {role} ({_listed(keys)})")
             if keys.count(name) > 1:
                 raise TraceError(f"{label}: column {shown(name)} for {role} appears twice in the header")
-        _check_complete(chosen, asked, keys, label)
+        self._check_complete(chosen, asked, keys, label)
         return chosen
 
-    def _own(self, role: str, keys: Sequence[str], asked: Mapping[str, str], label: str) -> str:
+    def free(self, names: Mapping[str, str]) -> list[str]:
+        """Those of `names` that a JSON row may lack."""
+        return [name for role, name in names.items() if role in self.optional and role in (*TEXT_ROLES, "think")]
+
+    def _roles(self) -> list[str]:
+        return list(dict.fromkeys((*ROLES, *self.columns, *self.optional)))
+
+    def _own(self, role: str, keys: Sequence[str], label: str) -> str:
         """The column that this dialect takes for `role` by itself; empty when there is none."""
-        if role in asked:
-            return ""
         if role in self.columns:
-            optional = role == "hash_ids" and self.columns[role] not in keys
-            return "" if optional else self.columns[role]
-        matching = [key for key in dict.fromkeys(keys) if _letters(key) in self.aliases.get(role, ())]
+            return self.columns[role]
+        if role in self.optional:
+            return self.optional[role] if self.optional[role] in keys else ""
+        matching = [key for key in dict.fromkeys(keys) if letters(key) in self.aliases.get(role, ())]
         if len(matching) > 1:
             listed = ", ".join(map(plain, matching))
             raise TraceError(f"{label}: {listed} may all be the {role}; say --columns {role}=NAME")
         return matching[0] if matching else ""
 
-    def unit_of(self, asked: str | None) -> str | None:
-        """The unit of plain numbers: the caller's, else the dialect's own, else None."""
-        if asked is not None and asked not in UNITS:
-            raise unknown("unit", asked, UNITS)
-        return asked or self.unit
+    def _check_complete(self, chosen: Mapping[str, str], asked: Asked, keys: Sequence[str], label: str) -> None:
+        """Raise TraceError unless all needed roles have a column; arrivals may be renounced by an empty name."""
+        for role in ("prompt", "output"):
+            if role not in chosen:
+                raise TraceError(f"{label}: which column is the {role}? say --columns {role}=NAME ({_listed(keys)})")
+        if "arrival" not in chosen and "arrival" not in asked.columns and not self.timeless:
+            raise TraceError(
+                f"{label}: which column is the arrival? say --columns arrival=NAME, or arrival= for a file without "
+                f"times ({_listed(keys)})"
+            )
 
 
-def _check_complete(chosen: Mapping[str, str], asked: Mapping[str, str], keys: Sequence[str], label: str) -> None:
-    """Raise TraceError unless all needed roles have a column; arrivals may be renounced by an empty name."""
-    for role in ("prompt", "output"):
-        if role not in chosen:
-            raise TraceError(f"{label}: which column is the {role}? say --columns {role}=NAME ({_listed(keys)})")
-    if "arrival" not in chosen and "arrival" not in asked:
-        raise TraceError(
-            f"{label}: which column is the arrival? say --columns arrival=NAME, or arrival= for a file without "
-            f"times ({_listed(keys)})"
-        )
-
-
-def _letters(name: str) -> str:
+def letters(name: str) -> str:
+    """A column's name as aliases are spelled."""
     return "".join(filter(str.isalnum, name.lower()))
 
 

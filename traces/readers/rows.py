@@ -1,35 +1,33 @@
-"""Rows of text to columns of checked values: the part that every dialect shares.
+"""Rows to columns of checked values: the part that every format shares.
 
-Lines go through in batches, column by column, because that is several times as fast as row by row. When a
-batch holds a bad row, its lines go through the same functions one at a time, so both ways agree and the
-error names its line. One line is one row; blank lines are not rows.
+Rows go through in batches, column by column, because that is several times as fast as row by row. When a
+batch holds a bad row, its rows go through the same functions one at a time, so both ways agree and the
+error names its place.
 """
 
-import csv
-import json
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from traces.errors import TraceError, plain, shown
-from traces.readers.dialect import Batch
-from traces.readers.source import Source
-from traces.readers.values import Refused, Rule
-from traces.trace import Reject
+from traces.readers.values import Refused, Rule, count, plain_tokens, tokens
+from traces.report import Reject
 
 BATCH = 16_384
-"""Lines at a time: enough to make the loop cheap, few enough to stay in a cache."""
+"""Rows at a time: enough to make the loop cheap, few enough to stay in a cache."""
 
-Parse = Callable[[Sequence[str]], Batch]
-"""Lines to checked values by role; raises BadRow."""
+Batch = dict[str, Any]
+"""A list of values for each role, all of one length."""
+Parse = Callable[[Sequence[Any]], Batch]
+"""Rows as they stand in the file to checked values by role; raises BadRow."""
+Split = Callable[[Sequence[Any]], Sequence[Sequence[object]]]
+"""Rows as they stand in the file to columns, in the order of the names it was made for; raises BadRow."""
+Check = Callable[[Batch], None]
+"""A rule across the columns of a row; raises BadRow."""
 
-Split = Callable[[Sequence[str]], Sequence[Sequence[object]]]
-"""Lines to columns, in the order of the names it was made for; raises BadRow."""
-
-
-BLANKS = " \t\r\v\f"
-"""A line of these alone is no row."""
+TEXT_ROLES = ("tenant", "session", "branch", "scope", "id", "parent")
+"""Roles whose values are no integers."""
 
 
 class BadRow(Exception):
@@ -39,17 +37,35 @@ class BadRow(Exception):
         super().__init__(column, value, rule)
         self.column, self.value, self.rule = column, value, rule
 
-    def at(self, line: int) -> Reject:
-        """The same fault with its line number."""
-        return Reject(line, plain(self.column), shown(self.value), self.rule)
+    def at(self, place: str) -> Reject:
+        """The same fault with its place."""
+        return Reject(place, plain(self.column), shown(self.value), self.rule)
+
+
+class Rows(Protocol):
+    """Rows of a file as they stand there, in order."""
+
+    label: str
+
+    def take(self, n: int) -> list[Any]:
+        """The next `n` rows, fewer at the end."""
+
+    def place(self, before: int) -> str:
+        """Where the row stands that was taken `before` rows ago."""
 
 
 @dataclass
 class Gathered:
-    """Rows read so far: values by role in file order, and the rows left out."""
+    """Rows read so far: values by role in file order, and how many were left out for what.
+
+    Of `hash_ids` the lengths stand in its column and the ids of all rows in `ids`.
+    """
 
     columns: dict[str, Any]
     rejected: list[Reject] = field(default_factory=list)
+    failed: int = 0
+    outside: int = 0
+    ids: "array[int]" = field(default_factory=lambda: array("q"))
 
     def __len__(self) -> int:
         return len(self.columns["prompt"])
@@ -57,56 +73,80 @@ class Gathered:
     def add(self, batch: Batch) -> None:
         """Append the rows of a batch."""
         for role, values in batch.items():
-            self.columns[role].extend(values)
+            if role == "hash_ids":
+                self.columns[role].extend(map(len, values))
+                for ids in values:
+                    self.ids.extend(ids)
+            else:
+                self.columns[role].extend(values)
 
 
-def gather(source: Source, parse: Parse, roles: Sequence[str], lenient: bool, limit: int | None) -> Gathered:
-    """Read rows to the end of `source`, or to `limit` good ones; bad ones stop it unless `lenient`."""
-    rows = Gathered({role: [] if role in ("tenant", "hash_ids") else array("q") for role in roles})
-    while lines := source.take(BATCH if limit is None else min(BATCH, limit - len(rows))):
-        first = source.number - len(lines)
+@dataclass(frozen=True)
+class Keep:
+    """Which good rows are kept: those served, in a window of time, up to a number of rows.
+
+    fails: rows with an output of 0 record failed requests.
+    window: from and until when, in ns, as the file stamps its rows.
+    limit: how many rows at most, after all else.
+    """
+
+    fails: bool = False
+    window: tuple[int, int] | None = None
+    limit: int | None = None
+
+    def of(self, batch: Batch, rows: Gathered) -> Batch:
+        """The rows of `batch` to keep; the others are counted in `rows`."""
+        if self.fails and 0 in batch["output"]:
+            served = [tokens > 0 for tokens in batch["output"]]
+            rows.failed += served.count(False)
+            batch = _where(batch, served)
+        if self.window is not None:
+            start, end = self.window
+            inside = [start <= time < end for time in batch["arrival"]]
+            rows.outside += inside.count(False)
+            batch = _where(batch, inside)
+        return batch
+
+
+def _where(batch: Batch, chosen: Sequence[bool]) -> Batch:
+    return {role: [value for value, kept in zip(values, chosen, strict=True) if kept]
+            for role, values in batch.items()}
+
+
+def gather(source: Rows, parse: Parse, roles: Sequence[str], lenient: bool, keep: Keep) -> Gathered:
+    """Read rows to the end of `source`, or to the limit of `keep`; bad ones stop it unless `lenient`."""
+    rows = Gathered({role: [] if role in TEXT_ROLES else array("q") for role in roles})
+    while items := source.take(BATCH if keep.limit is None else min(BATCH, keep.limit - len(rows))):
         try:
-            rows.add(parse(texts(lines)))
+            batch = keep.of(parse(items), rows)
         except BadRow:
-            _one_by_one(lines, first, parse, rows, None if lenient else source.label)
+            _one_by_one(source, items, parse, rows, lenient, keep)
+        else:
+            rows.add(batch)
     return rows
 
 
-def _one_by_one(lines: Sequence[bytes], first: int, parse: Parse, rows: Gathered, label: str | None) -> None:
-    """Add the good ones of `lines`. With a `label` the first bad one raises, without it is left out."""
-    for number, line in enumerate(lines, first):
+def _one_by_one(source: Rows, items: Sequence[Any], parse: Parse, rows: Gathered, lenient: bool, keep: Keep) -> None:
+    """Add the good ones of `items`. The first bad one raises, or is left out where that is allowed."""
+    for before, item in zip(range(len(items), 0, -1), items, strict=True):
         try:
-            rows.add(parse(texts([line])))
+            rows.add(keep.of(parse([item]), rows))
         except BadRow as bad:
-            reject = bad.at(number)
-            if label is not None:
-                raise TraceError(f"{label}, {reject}") from None
+            reject = bad.at(source.place(before))
+            if not lenient:
+                raise TraceError(f"{source.label}, {reject}") from None
             rows.rejected.append(reject)
 
 
-def texts(lines: Sequence[bytes]) -> list[str]:
-    """Lines as text without their ends, blank ones left out."""
-    data = b"".join(lines)
-    if b"\0" in data:
-        raise BadRow("row", data[:80], "holds a NUL byte; is this a text file?")
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as fault:
-        raise BadRow("row", data[:80], f"is not UTF-8 ({fault.reason} at byte {fault.start})") from None
-    return [line for line in text.split("\n") if line.strip(BLANKS)]
+def parser(split: Split, names: Mapping[str, str], rules: Mapping[str, Rule], checks: Sequence[Check]) -> Parse:
+    """The function from rows to checked values by role, for the given columns and their rules."""
 
-
-def parser(
-    split: Split, names: Mapping[str, str], rules: Mapping[str, Rule], check: Callable[[Batch], None] | None
-) -> Parse:
-    """The function from lines to checked values by role, for the given columns and their rules."""
-
-    def parse(lines: Sequence[str]) -> Batch:
-        raw = split(lines)
+    def parse(items: Sequence[Any]) -> Batch:
+        raw = split(items)
         batch = {
             role: _converted(name, rules[role], values) for (role, name), values in zip(names.items(), raw, strict=True)
         }
-        if check is not None:
+        for check in checks:
             check(batch)
         return batch
 
@@ -114,64 +154,10 @@ def parser(
 
 
 def _converted(name: str, rule: Rule, values: Sequence[object]) -> list[Any]:
+    if rule in (tokens, count) and (counts := plain_tokens(values)) is not None:
+        return counts
     try:
         return list(map(rule, values))
     except Refused as broken:
-        # Of many values it is not known which: the caller then tries them line by line.
+        # Of many values it is not known which: the caller then tries them one by one.
         raise BadRow(name, values[0], str(broken)) from None
-
-
-def csv_split(header: Sequence[str], names: Sequence[str]) -> Split:
-    """Splits CSV rows that have as many fields as `header` into the columns `names`."""
-    width = len(header)
-    picks = [header.index(name) for name in names]
-
-    def split(lines: Sequence[str]) -> Sequence[Sequence[object]]:
-        rows = csv_rows(lines)
-        if len(rows) != len(lines):
-            raise BadRow("row", lines[0], "is not a CSV row on one line")
-        if any(len(row) != width for row in rows):
-            raise BadRow("row", lines[0], f"must have {width} fields, not {len(rows[0])}")
-        columns = list(zip(*rows, strict=True)) or [()] * width
-        return [columns[pick] for pick in picks]
-
-    return split
-
-
-def csv_rows(lines: Sequence[str]) -> list[list[str]]:
-    """The fields of each line; raises BadRow where quotes are wrong."""
-    try:
-        return list(csv.reader(lines, strict=True))
-    except csv.Error as fault:
-        raise BadRow("row", lines[0], f"is not a CSV row on one line ({fault})") from None
-
-
-# Numbers with a point stay text, so that they become integers without a float in between.
-_decode = json.JSONDecoder(parse_float=str, parse_constant=str).decode
-
-
-def json_split(names: Sequence[str]) -> Split:
-    """Splits JSON lines into the values of the keys `names`."""
-
-    def split(lines: Sequence[str]) -> Sequence[Sequence[object]]:
-        rows = list(map(json_object, lines))
-        return [[_member(row, name) for row in rows] for name in names]
-
-    return split
-
-
-def json_object(line: str) -> dict[str, object]:
-    """The object on a line; raises BadRow for anything else."""
-    try:
-        value = _decode(line)
-    except (ValueError, RecursionError) as fault:
-        raise BadRow("row", line, f"is not valid JSON ({str(fault).partition(':')[0].lower()})") from None
-    if not isinstance(value, dict):
-        raise BadRow("row", line, "must be a JSON object")
-    return value
-
-
-def _member(row: dict[str, object], name: str) -> object:
-    if name not in row:
-        raise BadRow(name, None, "is missing")
-    return row[name]

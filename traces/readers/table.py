@@ -1,8 +1,8 @@
-"""Tables of any origin: CSV with a header, or JSON lines, with columns named by the caller or by custom.
+"""Tables of any origin: CSV with a header, JSON lines or Parquet, with columns named by the caller or by custom.
 
-Customary names mark the columns of prompt and output, of the arrival where just one fits, and of max_tokens
-and tenant. The unit of arrivals is never guessed: a file in ms looks like a slow one in s. Prefix data is
-not read.
+Customary names mark the columns of prompt and output, of the arrival where just one fits, and of max_tokens, tenant,
+priority and session. The unit of times is never guessed: a file in ms looks like a slow one in s. Prefix data is not
+read.
 """
 
 from traces.readers.dialect import Dialect
@@ -36,7 +36,7 @@ ALIASES = {
     "max_tokens": ("maxtokens",),
     "tenant": ("tenant",),
     "priority": ("priority",),
+    "session": ("conversationid", "session", "sessionid"),
 }
 
-CSV = Dialect(name="csv", shape="csv", aliases=ALIASES)
-JSONL = Dialect(name="jsonl", shape="jsonl", aliases=ALIASES)
+TABLE = Dialect(name="table", about="Any other CSV, JSON lines or Parquet, with --columns and --unit", aliases=ALIASES)

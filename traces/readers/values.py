@@ -5,7 +5,8 @@ field of a CSV row (text) or of a JSON row (text, integer, null, ...) and raises
 """
 
 import re
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -25,6 +26,7 @@ MOST_TOKENS = 1 << 53
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", re.ASCII)
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d):([0-5]\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
+_INTEGERS = re.compile(r" *(?:-?\d{1,19}(?: +|$))*", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DATE_RULE = "is not a date and time (YYYY-MM-DD HH:MM:SS, up to 9 decimals, Z or an offset)"
 
@@ -44,6 +46,18 @@ def tokens(value: object) -> int:
     if count < 1:
         raise Refused("must be 1 or more")
     return count
+
+
+def plain_tokens(column: Sequence[object]) -> list[int] | None:
+    """What `tokens` makes of a whole column of a CSV, at once; None where not all of it is digits and nothing else."""
+    try:
+        digits = "".join(column)    # type: ignore[arg-type]    # what is no text raises
+        if not (digits.isascii() and digits.isdecimal()):
+            return None
+        counts = list(map(int, column))    # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return counts if min(counts) > 0 and max(counts) <= MOST_TOKENS else None
 
 
 def _whole(value: object) -> int:
@@ -137,7 +151,7 @@ def priority(value: object) -> int:
     return int(number) if number == number.to_integral_value() else _whole(value)
 
 
-def tenant(value: object) -> str:
+def name(value: object) -> str:
     """A name: text, or an integer as text; null is the empty name."""
     if type(value) is int:
         return str(value)
@@ -148,10 +162,37 @@ def tenant(value: object) -> str:
     return value
 
 
-def block_ids(value: object) -> tuple[int, ...]:
-    """A list of prefix block ids: integers that fit 64 bits."""
+def count(value: object) -> int:
+    """A number of tokens that may be 0."""
+    return 0 if value in (0, "0") else tokens(value)
+
+
+def gap_in(unit: str) -> Rule:
+    """The rule for a time between two turns; none is 0, as before the first turn."""
+    nanoseconds = time_in(unit)
+    return lambda value: 0 if value in (None, "") else nanoseconds(value)
+
+
+def blocks_of(size: int) -> Rule:
+    """The rule for tokens that are counted in blocks of `size`."""
+    return lambda value: size * count(value)
+
+
+def block_ids(value: object) -> "array[int]":
+    """Ids of prefix blocks: a list of integers that fit 64 bits, or text with blanks between them."""
+    if isinstance(value, str):
+        value = _integers(value)
     if not isinstance(value, list):
         raise Refused("must be a list of integers")
-    if not all(type(item) is int and -(1 << 63) <= item < 1 << 63 for item in value):
+    if not all(type(item) is int for item in value):
         raise Refused("must hold integers of 64 bits only")
-    return tuple(value)
+    try:
+        return array("q", value)
+    except OverflowError:
+        raise Refused("must hold integers of 64 bits only") from None
+
+
+def _integers(text: str) -> list[int]:
+    if not _INTEGERS.fullmatch(text):
+        raise Refused("must be a list of integers")
+    return [int(word) for word in text.split()]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cost_models import CostModelError, choose
 from simulator.memory.base import UNLIMITED
 from traces import Trace
+from traces.ragged import Ragged
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -116,7 +117,7 @@ class Workload:
         starts = np.arange(self.passes) * round(self.pass_every_s * 1e9)
         again = self.passes > 1
         return Trace(name, np.repeat(starts, self.requests).astype(np.int64), np.tile(prompt, self.passes),
-                     np.tile(output, self.passes), hash_ids=self._blocks(prompt) * self.passes if again else None,
+                     np.tile(output, self.passes), hash_ids=self._blocks(prompt) if again else None,
                      hash_block=self.hash_block if again else None,
                      source=f"made: {self.requests:,} requests a pass, lengths at the quantiles of a distribution")
 
@@ -131,9 +132,7 @@ class Workload:
         kept = kept[np.arange(self.requests) * len(kept) // self.requests]
         return prompt[kept], output[kept]
 
-    def _blocks(self, prompt: Ints) -> tuple[tuple[int, ...], ...]:
-        """Ids of the blocks of each prompt of a pass: no two requests of a pass have any in common."""
+    def _blocks(self, prompt: Ints) -> Ragged:
+        """Ids of the blocks of each prompt, pass after pass: no two requests of a pass have any in common."""
         blocks = -(-prompt // self.hash_block)
-        first = np.cumsum(blocks) - blocks
-        return tuple(tuple(range(start, start + count))
-                     for start, count in zip(first.tolist(), blocks.tolist(), strict=True))
+        return Ragged.parts(np.tile(np.arange(blocks.sum()), self.passes), np.tile(blocks, self.passes))

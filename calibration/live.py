@@ -1,0 +1,71 @@
+"""The replica's own loop with a wall clock in place of a cost model: each step runs for real and lasts as it lasts.
+
+It is the very Replica of a simulation, in exact mode, over the same policy, queue and memory. The time that the policy
+itself takes is not counted, here as in a simulation.
+"""
+
+from __future__ import annotations
+
+from simpy import Environment
+
+from calibration.engine import Engine
+from calibration.timing import timed
+from cost_models import CostModel, StepShape
+from simulator.clients import Client
+from simulator.memory.base import UNLIMITED
+from simulator.pricing import Pricing
+from simulator.replica import Replica
+from simulator.request import Request
+from simulator.result import Result
+from simulator.scenario import Scenario
+from simulator.setup import prepare
+from simulator.simulate import requests_of
+from simulator.step import Step
+
+
+class Stopwatch(CostModel):
+    """Answers with what was measured last, whatever it is asked."""
+
+    def __init__(self) -> None:
+        self.measured = 1
+
+    @property
+    def name(self) -> str:
+        return "stopwatch"
+
+    @property
+    def origin(self) -> str:
+        return "measured while it ran"
+
+    def time(self, shape: StepShape) -> int:
+        return self.measured
+
+
+class LiveReplica(Replica):
+    """A replica whose steps an engine carries out. Its scenario's cost model is a Stopwatch."""
+
+    def __init__(self, env: Environment, engine: Engine, *args: object, **options: object) -> None:
+        self._engine = engine
+        super().__init__(env, *args, exact=True, **options)    # type: ignore[arg-type]
+
+    def _begin(self, step: Step, now: int) -> list[int]:
+        assert isinstance(self.pricing.cost, Stopwatch)
+        self.pricing.cost.measured = timed(lambda: self._engine.execute(step, self.queue), self._engine.model.device)
+        return super()._begin(step, now)
+
+
+def run_live(scenario: Scenario, engine: Engine) -> Result:
+    """Answer a scenario by running it: its cost model must be a Stopwatch."""
+    setup = prepare(scenario)
+    env = Environment(initial_time=0)
+    client = Client(env, requests_of(setup), scenario.max_concurrency or UNLIMITED)
+
+    def finished(request: Request) -> None:
+        engine.release(request)
+        client.finished(request)
+
+    replica = LiveReplica(env, engine, setup.policy, setup.policy.memory(setup.deployment, setup.output),
+                          Pricing(setup.cost), setup.output.tolist(), on_finish=finished)
+    client.send_to(replica)
+    env.run()
+    return Result(setup, replica.record.freeze())

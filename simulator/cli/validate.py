@@ -1,0 +1,59 @@
+"""`batchsim validate`: a recorded run of an engine, simulated again. In a notebook:
+`simulator.validation.validate(profile, run).table()`.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Annotated
+
+from rich.text import Text
+from typer import Argument, Option
+
+from simulator.cli import complete, values
+from simulator.cli.console import answers, print_json
+from simulator.cli.flags import with_flags
+from simulator.cli.options import ENGINE, Common
+from simulator.cli.progress import Bar
+from simulator.cli.tables import print_table
+from simulator.memory.base import UNLIMITED
+from simulator.policies.making import make_policies
+from simulator.validation import validate as study
+
+
+@with_flags
+def validate(common: Common,
+             profile: Annotated[str, Argument(metavar="PROFILE", autocompletion=complete.cost_models, help=(
+                 "A bundled profile (see `batchsim list cost-models`) or a YAML file."))],
+             recorded: Annotated[str, Argument(metavar="RUN", help=(
+                 "The recorded run: what `vllm bench serve --save-detailed` or batchsim wrote, or JSON lines of "
+                 "LLMServingSim's recorder."))],
+             policy: Annotated[str, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
+                                           rich_help_panel=ENGINE, help="What scheduled it.")] = "vllm",
+             settings: Annotated[list[str] | None, Option("--set", metavar="KNOB=VALUE", rich_help_panel=ENGINE, help=(
+                 "A knob of the recorded engine, such as max_num_seqs=128; repeatable."))] = None,
+             gpu_memory_utilization: Annotated[str, Option(metavar="X", rich_help_panel=ENGINE, help=(
+                 "Share of the GPU memory that it took."))] = "0.92",
+             kv_capacity_tokens: Annotated[str | None, Option(metavar="N|inf", rich_help_panel=ENGINE, help=(
+                 "Size of its KV cache in tokens; what the GPU leaves if not given."))] = None,
+             max_model_len: Annotated[str | None, Option(metavar="N|inf", rich_help_panel=ENGINE, help=(
+                 "Longest prompt plus output in tokens; the model's if not given."))] = None,
+             rows: Annotated[str, Option(metavar="all|even|odd", help=(
+                 "Tell the latencies of all requests, or of every second one, where a profile was tuned on the "
+                 "others."))] = "all") -> None:
+    """Simulate a recorded run with a profile, and print how far off that is.
+
+    The simulation gets the recorded arrivals and lengths. Say with --set how the engine was set.
+    """
+    chosen = make_policies([policy], values.settings(settings))[0]
+    with Bar("validate", quiet=common.quiet) as bar:
+        found = study(profile, recorded, chosen, rows=rows, progress=bar.one, seed=common.seed_number,    # type: ignore[arg-type]
+                      gpu_memory_utilization=values.number("--gpu-memory-utilization", gpu_memory_utilization),
+                      kv_capacity_tokens=values.limit("--kv-capacity-tokens", kv_capacity_tokens, inf),
+                      max_model_len=values.limit("--max-model-len", max_model_len, UNLIMITED))
+    if common.json:
+        print_json(found.to_dict())
+        return
+    for line in found.remarks():
+        answers().print(Text(line, style="dim"))
+    print_table(answers(), found.table())

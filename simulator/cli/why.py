@@ -1,0 +1,113 @@
+"""`batchsim why`: which habit is worth how much. In a notebook: `sim.attribute(trace).tables()`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Annotated, Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+from typer import Option
+
+from simulator.cli import complete, values
+from simulator.cli.console import answers, as_json
+from simulator.cli.drawing import as_files, check_drawing
+from simulator.cli.flags import typed, with_flags
+from simulator.cli.lines import note
+from simulator.cli.options import COMMON, ENGINE, FILES, MEASURES, TRAFFIC, Common, Simulated
+from simulator.cli.output import ResultDirectory
+from simulator.cli.progress import Bar
+from simulator.cli.tables import print_table
+from simulator.setup import prepare
+from simulator.studies.attribution import MOST_SWITCHES, Attribution, attribute
+from simulator.studies.facts import facts_of
+from simulator.studies.why import conventions, heading, story
+from simulator.studies.why_records import frame, records
+from simulator.studies.why_tables import flag_table, tables
+
+FINDINGS, FIGURE = "why.json", "ladder.svg"
+QUIET = ("quiet", "json", "debug")
+"""Flags that change no run."""
+
+
+@with_flags
+def why(simulated: Simulated, common: Common,
+        start: Annotated[str, Option("--from", metavar="NAME", autocompletion=complete.policies, rich_help_panel=ENGINE,
+                                     help="The baseline: static, vllm or hybrid. `static` is padded, as deployed; "
+                                          "`--set static.padded=false` leaves that out.")] = "static",
+        end: Annotated[str, Option("--to", metavar="NAME", autocompletion=complete.policies, rich_help_panel=ENGINE,
+                                   help="The other one: static, vllm or hybrid.")] = "vllm",
+        batch: Annotated[str | None, Option(metavar="N", rich_help_panel=ENGINE, help=(
+            "Requests a batch of the baseline; short for --set static.max_batch_size=N."))] = None,
+        load: Annotated[str | None, Option(metavar="saturated|trace", autocompletion=complete.loads,
+                                           rich_help_panel=TRAFFIC, help=(
+            "All requests at 0, or the trace's own times; trace for goodput, else saturated, if not given."))] = None,
+        metric: Annotated[str, Option(metavar="throughput|goodput|cost", rich_help_panel=MEASURES, help=(
+            "What is taken apart: output tokens/s, requests/s within --goodput, or GPU-seconds per million output "
+            "tokens."))] = "throughput",
+        shapley: Annotated[bool, Option("--shapley", metavar="", rich_help_panel=MEASURES, help=(
+            "Also the shares that no order decides: all combinations of the switches are run."))] = False,
+        max_switches: Annotated[str, Option(metavar="N", rich_help_panel=MEASURES, help=(
+            "Refuse --shapley for more switches than this."))] = str(MOST_SWITCHES),
+        workers: Annotated[str | None, Option(metavar="N", rich_help_panel=COMMON, help=(
+            "Runs at once, each in a process; as many as there are cores if not given."))] = None,
+        result_dir: Annotated[str | None, Option("--result-dir", "-o", metavar="DIR", rich_help_panel=FILES, help=(
+            f"Write {FINDINGS} and {FIGURE} there. Replaces only what an earlier run wrote."))] = None,
+        force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")] = False,
+        ) -> None:
+    """Say where the ratio between two policies comes from: one switch after the other, in factors that multiply."""
+    directory = None if result_dir is None else ResultDirectory(result_dir, force=force)
+    if directory:
+        directory.check([FINDINGS, FIGURE])
+        check_drawing()
+    settings = dict(simulated.knobs)
+    if batch is not None:
+        settings[f"{start}.max_batch_size"] = values.count("--batch", batch)
+    processes = cores() if workers is None else values.count("--workers", workers)
+    options: dict[str, Any] = simulated.scenario(common) | ({} if load is None else {"load": load})
+    with Bar("why", unit="runs", quiet=common.quiet) as bar:
+        found = attribute(start=start, end=end, settings=settings, metric=metric, shapley=shapley,
+                          max_switches=values.count("--max-switches", max_switches) or 0,
+                          workers=processes or 0, told=bar.one, **options)
+    command = shlex.join(["batchsim", "run", "--policy", "hybrid", "--load", found.scenario.load,
+                          *typed(simulated, "settings", "scheduler_overhead"), *typed(common, *QUIET)])
+    if directory:
+        directory.write({FINDINGS: as_json(records(found, command)).encode()} | _drawn(found))
+    if common.json:
+        print(as_json(records(found, command)), end="")
+        return
+    _print(answers(), found, command)
+    if directory and not common.quiet:
+        note(f"written to {directory.path}/: {FINDINGS} and {FIGURE}")
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _print(console: Console, found: Attribution, command: str) -> None:
+    """The answer first, then what it is made of."""
+    for fact in facts_of(prepare(found.scenario)):
+        console.print(Text(fact, style="dim"))
+    console.print()
+    console.print(Text(heading(found), style="bold"))
+    for sentence in story(found):
+        console.print(Padding(Text(sentence), (0, 0, 0, 2), expand=False))
+    for table in [*tables(found), flag_table(found, command)]:
+        print_table(console, table)
+    console.print()
+    console.print(Text("How the switches are meant, where others are off", style="bold"))
+    for sentence in conventions(found):
+        console.print(Padding(Text(sentence, style="dim"), (0, 0, 0, 2), expand=False))
+
+
+def _drawn(found: Attribution) -> dict[str, bytes]:
+    """The figure as a file; none where a factor has no value."""
+    from simulator.plots import ladder_figure
+    bars = frame(found)
+    if not len(bars):
+        return {}
+    return as_files({FIGURE: ladder_figure(bars, heading(found), f"times as good as {found.names[0]}")})

@@ -1,0 +1,122 @@
+"""Points: what a run comes to where only its total counts, in whole numbers, so that ratios are exact.
+
+Runs that nobody has asked for twice, in processes of their own where there are cores for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self, TypeVar
+
+import numpy as np
+
+from simulator.errors import InputError
+from simulator.metrics import meets
+from simulator.result import Result
+from simulator.scenario import Scenario
+from simulator.simulate import run
+from simulator.throughput import SECOND, whole_run
+
+Key = TypeVar("Key")
+Told = Callable[[int, int], None]
+"""Called with (runs done, runs in all)."""
+
+METRICS = {"throughput": "output tokens/s", "goodput": "good requests/s",
+           "cost": "GPU-seconds per million output tokens"}
+"""What can be taken apart, and its unit."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """The totals of a run.
+
+    Attributes:
+        completed, good: Requests answered, and how many of them met every objective (0 without one).
+        tokens: Output tokens of those answered.
+        duration: Nanoseconds from the first request sent to the last token delivered.
+        steps: Forward passes.
+        gpus: That the model takes.
+        sequences: Most requests that held a slot at once.
+        slots: The cap on them.
+        preemptions: How often a request lost its slot.
+        longest: The longest answers of all sets of requests that entered together, summed.
+    """
+
+    completed: int
+    good: int
+    tokens: int
+    duration: int
+    steps: int
+    gpus: int
+    sequences: int
+    slots: int
+    preemptions: int
+    longest: int
+
+    @classmethod
+    def of(cls, result: Result) -> Self:
+        """The totals of this run."""
+        line, record, objectives = result.timeline, result.record, result.scenario.goodput
+        window = whole_run(line)
+        good = int(meets(line, objectives).sum()) if objectives else 0
+        return cls(window.requests, good, window.output_tokens, window.duration, len(record.ends),
+                   result.scenario.tensor_parallel_size, int(record.plan("running").max(initial=0)),
+                   result.policy.slots, int(line.preemptions.sum()), _longest(result))
+
+    def worth(self, metric: str) -> Fraction:
+        """What more of is better, a second; 0 where nothing was served."""
+        count = self.good if metric == "goodput" else self.tokens
+        return Fraction(count * SECOND, self.duration) if self.duration else Fraction(0)
+
+    def value(self, metric: str) -> Fraction | None:
+        """The metric in its unit; None where nothing was served."""
+        worth = self.worth(metric)
+        if metric == "cost":
+            return self.gpus * 1_000_000 / worth if worth else None
+        return worth if self.completed else None
+
+    @property
+    def tokens_per_step(self) -> Fraction:
+        """What it would be worth if every step cost the same."""
+        return Fraction(self.tokens, self.steps) if self.steps else Fraction(0)
+
+
+def _longest(result: Result) -> int:
+    stays = result.record.stays
+    _, group = np.unique(stays[:, 1], return_inverse=True)
+    longest = np.zeros(len(stays), np.int64)
+    np.maximum.at(longest, group, result.setup.output[stays[:, 0]])
+    return int(longest.sum())
+
+
+def point(scenario: Scenario) -> Point:
+    """Run a scenario and keep its totals."""
+    return Point.of(run(scenario))
+
+
+def measure(scenarios: Mapping[Key, Scenario], workers: int = 1, told: Told | None = None) -> dict[Key, Point]:
+    """The points of all scenarios by the same keys, in up to `workers` processes at once."""
+    if workers < 1:
+        raise InputError(f"workers must be a whole number of at least 1, not {workers!r}")
+    told = told or (lambda done, of: None)
+    if min(workers, len(scenarios)) == 1:
+        return {key: _telling(told, done, len(scenarios), point(scenario))
+                for done, (key, scenario) in enumerate(scenarios.items(), 1)}
+    with ProcessPoolExecutor(min(workers, len(scenarios))) as pool:
+        asked = {key: pool.submit(point, scenario) for key, scenario in scenarios.items()}
+        try:
+            for done, future in enumerate(as_completed(asked.values()), 1):
+                future.result()
+                told(done, len(asked))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+        return {key: future.result() for key, future in asked.items()}
+
+
+def _telling(told: Told, done: int, of: int, found: Point) -> Point:
+    told(done, of)
+    return found

@@ -1,0 +1,48 @@
+"""`batchsim validate`: a table or one document, and one line for what cannot be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+Call = Callable[..., tuple[int, str, str]]
+NAME = "llama-3.1-8b-h100-80-bf16"
+
+
+def recorded(batchsim: Call) -> Path:
+    status, _, _ = batchsim("run", "--num-prompts", "40", "--max-tokens", "exact", "--save-detailed", "-o", "out",
+                            "--result-filename", "run.json")
+    assert status == 0
+    return Path("out") / "run.json"
+
+
+def test_a_run_agrees_with_itself(batchsim: Call) -> None:
+    status, out, err = batchsim("validate", NAME, str(recorded(batchsim)))
+    assert (status, err) == (0, "")
+    rows = [line for line in out.splitlines() if line.rstrip().endswith("%")]
+    assert len(rows) == 14
+    assert all(row.rstrip().endswith((" +0.0%", " -0.0%")) for row in rows)
+    assert "KV pool, assumed unless it was given: 0.92 x 85.00 GB device" in out
+
+
+def test_as_one_document(batchsim: Call) -> None:
+    path = recorded(batchsim)
+    status, out, _ = batchsim("validate", NAME, str(path), "--set", "max_num_seqs=1", "--rows", "odd", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert (found["requests"], found["rows"], found["format"]) == (40, "odd", "batchsim --save-detailed")
+    assert found["figures"]["mean_ttft_ms"]["error_percent"] > 100
+    assert found["scenario"]["knobs"]["max_num_seqs"] == 1
+
+
+def test_wrong_input_is_one_line(batchsim: Call, refused: Callable[..., str]) -> None:
+    path = str(recorded(batchsim))
+    assert refused("validate", "nothing.yaml", path) == "nothing.yaml: No such file or directory"
+    assert refused("validate", NAME, "nothing.json") == "nothing.json: cannot be read (No such file or directory)"
+    assert refused("validate", NAME, path, "--rows", "none").startswith("unknown choice of rows 'none'")
+    assert refused("validate", NAME, path, "--kv-capacity-tokens", "64").startswith(f"{path}: ")
+    Path("no-arrivals.json").write_text(json.dumps({"ttfts": [1.0], "itls": [[]], "input_lens": [1]}))
+    assert "nobody knows when requests arrived" in refused("validate", NAME, "no-arrivals.json")
+    Path("bad.yaml").write_text("schema_version: 2\nname: x\n")
+    assert refused("validate", "bad.yaml", path).startswith("bad.yaml: missing 'model'")

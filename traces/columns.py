@@ -1,0 +1,38 @@
+"""The columns of a trace: their names, what they may hold, and how rows are picked from them."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from traces.arrivals import LONGEST_NS
+from traces.errors import TraceError
+
+Int64 = npt.NDArray[np.int64]
+
+LEAST = {"arrival": 0, "prompt": 1, "output": 1, "max_tokens": 1, "priority": -LONGEST_NS, "parent": -1, "think": 0,
+         "shared": 0}
+"""Columns of integers, and the smallest value of each."""
+NAMES = ("tenant", "session")
+"""Columns of text."""
+COLUMNS = (*LEAST, *NAMES, "hash_ids")
+
+
+def picked(values: Any, rows: Int64) -> Any:
+    """These rows of a column, in this order."""
+    if isinstance(values, tuple):
+        return tuple(values[row] for row in rows.tolist())
+    return values.take(rows)
+
+
+def frozen(column: str, values: npt.ArrayLike, least: int) -> Int64:
+    """`values` as int64, each of them at least `least`; a copy, unless nobody can write to them anyway."""
+    given = np.asarray(values)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise TraceError(f"column {column} must be a list of integers, not {given.dtype}{given.shape}")
+    if given.size and (given.min() < least or given.max() > LONGEST_NS):
+        wrong = int(np.argmax((given < least) | (given > LONGEST_NS)))
+        raise TraceError(f"column {column}, row {wrong}: {given[wrong]} is outside {least} to 2^62")
+    ours = given.astype(np.int64, copy=given.flags.writeable or not given.flags.owndata)
+    ours.setflags(write=False)
+    return ours
