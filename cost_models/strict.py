@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Any, ClassVar, NewType, TypeVar, get_args, get_type_hints
+from typing import Any, ClassVar, NewType, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 from yaml.constructor import SafeConstructor
@@ -84,7 +84,8 @@ def build(cls: type[T], data: object, where: str) -> T:
     with located(where):
         for key in data:
             choose("key", key, known)
-    missing = [name for name, field in known.items() if name not in data and field.default is MISSING]
+    missing = [name for name, field in known.items()
+               if name not in data and field.default is MISSING and field.default_factory is MISSING]
     if missing:
         raise CostModelError(f"{where}: missing '{missing[0]}' (needed: {', '.join(missing)})")
     hints = get_type_hints(cls)
@@ -108,10 +109,14 @@ def _convert(value: object, hint: Any, where: str) -> Any:
         return None if value is None else _convert(value, options[0], where)
     if Ellipsis in options:
         return _list(value, options[0], where)
+    if get_origin(hint) is dict:
+        return _mapping(value, options[1], where)
     if options:
         return _bounds(value, where)
     if is_dataclass(hint):
         return build(hint, value, where)  # type: ignore[arg-type]
+    if hint is Any:
+        return value
     return {int: _whole, float: _number, str: _text, bool: _truth, Signed: _signed}[hint](value, where)
 
 
@@ -119,6 +124,12 @@ def _list(value: object, hint: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise CostModelError(f"{where} must be a list, got {value!r}")
     return tuple(_convert(item, hint, f"{where}[{at}]") for at, item in enumerate(value))
+
+
+def _mapping(value: object, hint: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise CostModelError(f"{where} must be a mapping of names to values, got {value!r}")
+    return {_text(name, where): _convert(each, hint, f"{where}: {name}") for name, each in value.items()}
 
 
 def _bounds(value: object, where: str) -> tuple[int, int]:

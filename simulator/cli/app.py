@@ -9,11 +9,13 @@ from typer.core import TyperGroup
 
 from simulator.cli.bench import bench
 from simulator.cli.calibrate import calibrate
+from simulator.cli.caveats import caveats
 from simulator.cli.compare import compare
 from simulator.cli.conformance import conformance
 from simulator.cli.cost import show
 from simulator.cli.explain import explain
 from simulator.cli.listing import list_
+from simulator.cli.reproduce import reproduce
 from simulator.cli.run import run
 from simulator.cli.trace import describe
 from simulator.cli.trace_fetch import fetch
@@ -42,6 +44,8 @@ app.command("explain")(explain)
 app.command("run")(run)
 app.command("list")(list_)
 app.command("conformance")(conformance)
+app.command("reproduce")(reproduce)
+app.command("caveats")(caveats)
 app.command("bench")(bench)
 app.command("calibrate")(calibrate)
 app.command("validate")(validate)

@@ -59,6 +59,12 @@ def workloads(incomplete: str) -> list[str]:
     return _starting(WORKLOADS, incomplete)
 
 
+def reproductions(incomplete: str) -> list[str]:
+    """What `batchsim reproduce` can run again."""
+    from simulator.studies.reproduce import NAMES
+    return _starting(("all", *NAMES), incomplete)
+
+
 def loads(incomplete: str) -> list[str]:
     """How the requests may come."""
     return _starting(("trace", "saturated"), incomplete)

@@ -10,6 +10,14 @@ from simulator.plots.bars import timeline_frame
 from simulator.plots.batch import batch_figure, plot_batch
 from simulator.plots.costs import costs_figure
 from simulator.plots.curves import batch_frame
+from simulator.plots.factors import (
+    caveats_figure,
+    findings_figure,
+    plot_caveats,
+    plot_findings,
+    plot_verdict,
+    verdict_figure,
+)
 from simulator.plots.followups import contention_figure, exhaustion_figure, paging_figure
 from simulator.plots.ladder import ladder_figure, plot_ladder
 from simulator.plots.ledgers import ledger_figure, plot_ledger
@@ -22,20 +30,26 @@ __all__ = [
     "KINDS",
     "batch_figure",
     "batch_frame",
+    "caveats_figure",
     "contention_figure",
     "costs_figure",
     "exhaustion_figure",
+    "findings_figure",
     "ladder_figure",
     "ledger_figure",
     "paging_figure",
     "plot_batch",
+    "plot_caveats",
+    "plot_findings",
     "plot_ladder",
     "plot_ledger",
     "plot_strip",
     "plot_timeline",
+    "plot_verdict",
     "save_figure",
     "strip_figure",
     "timeline_figure",
     "timeline_frame",
     "traffic_figure",
+    "verdict_figure",
 ]

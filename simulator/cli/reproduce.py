@@ -1,0 +1,84 @@
+"""`batchsim reproduce`: published figures, run again. In a notebook: `simulator.studies.reproduce.reproduce(names)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+from typer import Argument, Exit, Option
+
+from simulator.cli import complete
+from simulator.cli.console import answers, as_json
+from simulator.cli.drawing import as_files, check_drawing
+from simulator.cli.flags import with_flags
+from simulator.cli.lines import note
+from simulator.cli.options import FILES, Common
+from simulator.cli.output import ResultDirectory
+from simulator.cli.progress import Bar
+from simulator.cli.tables import print_table
+from simulator.studies.reproduce import NAMES, Answer, Verdict
+from simulator.studies.reproduce import reproduce as study
+from simulator.studies.reproduce.answers import asked
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FINDINGS = "reproduce.json"
+
+
+@with_flags
+def reproduce(common: Common,
+              names: Annotated[list[str] | None, Argument(metavar="NAME", autocompletion=complete.reproductions,
+                                                          show_default=False, help=(
+                  f"{', '.join(NAMES)}, or all; all if not given."))] = None,
+              result_dir: Annotated[str | None, Option(
+                  "--result-dir", "-o", metavar="DIR", rich_help_panel=FILES, help=(
+                      f"Write {FINDINGS} and a figure each there. Replaces only what an earlier run wrote."))] = None,
+              force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")]
+              = False) -> None:
+    """Run published figures again, with every assumption beside them; exit status 1 where a tolerance is missed."""
+    chosen = asked(names or ["all"])
+    directory = None if result_dir is None else ResultDirectory(result_dir, force=force)
+    if directory:
+        directory.check([FINDINGS, *(f"{name}.svg" for name in chosen)])
+        check_drawing()
+    with Bar("reproduce", unit="runs", quiet=common.quiet) as bar:
+        found = study(chosen, seed=common.seed_number, progress=bar.many)
+    if directory:
+        directory.write({FINDINGS: as_json(_records(found)).encode()}
+                        | as_files({f"{answer.name}.svg": _figure(answer) for answer in found}))
+    if common.json:
+        print(as_json(_records(found)), end="")
+    else:
+        _print(answers(), found)
+    if directory and not common.quiet:
+        note(f"written to {directory.path}/: {FINDINGS} and a figure of each")
+    if any(answer.missed for answer in found):
+        raise Exit(1)
+
+
+def _records(found: Sequence[Answer]) -> dict[str, object]:
+    return {"reproductions": [answer.record() for answer in found], "missed": sum(answer.missed for answer in found)}
+
+
+def _print(console: Console, found: Sequence[Answer]) -> None:
+    """Each with its tables first, then what had to be assumed; last how it went."""
+    for answer in found:
+        for table in answer.tables():
+            print_table(console, table)
+        for fact in answer.facts:
+            console.print(Padding(Text(fact, style="dim"), (0, 0, 0, 2), expand=False))
+    console.print()
+    missed = {answer.name: answer.missed for answer in found if answer.missed}
+    told = ", ".join(f"{count} in {name}" for name, count in missed.items())
+    console.print(Text(f"Stated tolerances missed: {told or 'none'}.", style="bold"))
+
+
+def _figure(answer: Answer) -> Figure:
+    from simulator.plots import findings_figure, verdict_figure
+    if isinstance(answer, Verdict):
+        return verdict_figure(answer.frame(), *answer.spec.range)
+    return findings_figure(answer.frame(), answer.name)

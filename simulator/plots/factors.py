@@ -1,0 +1,100 @@
+"""Ratios and factors on a log axis: what a switch is worth, ours beside published, a verdict. Draws frames of studies.
+
+On a log axis factors that multiply lie end to end, and equal lengths are equal factors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simulator.plots.style import BLUE, FAINT, INK, ORANGE, SKY, SOFT, VERMILION, new_axes, new_figure, our_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+ROW, MARGIN = 0.24, 1.1
+"""Inches: a line of a figure, and what stands above and below all of them."""
+FACTORS = {"slots": BLUE, "memory": SKY, "padding": ORANGE}
+
+
+def caveats_figure(frame: DataFrame) -> Figure:
+    """A bar a study from 1, to the left where the switch loses."""
+    with our_style():
+        figure = new_figure(2 * ROW * len(frame) + MARGIN)
+        plot_caveats(frame, figure.add_subplot())
+    return figure
+
+
+def plot_caveats(frame: DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw a frame of `caveats.caveat_frame`: name, metric and ratio of each study."""
+    with our_style():
+        ax = new_axes(2 * ROW * len(frame) + MARGIN) if ax is None else ax
+        for at, ratio in enumerate(frame["ratio"].tolist()):
+            ax.barh(at, ratio - 1, left=1, height=0.5, color=BLUE if ratio >= 1 else VERMILION)
+            ax.annotate(f"{ratio:.2f}x", (ratio, at), (5 if ratio >= 1 else -5, 0), textcoords="offset points",
+                        va="center", ha="left" if ratio >= 1 else "right")
+        _lines(ax, (frame["name"] + "\n" + frame["metric"]).tolist(), [0.4, 0.5, 0.7, 1, 1.5, 2])
+        ax.axvline(1, color=INK, linewidth=0.8)
+        ax.set_title("Where continuous batching does not pay: what the switch is worth", loc="left", fontweight="bold")
+    return ax
+
+
+def findings_figure(frame: DataFrame, title: str) -> Figure:
+    """Our numbers over the published ones, each on the band of its tolerance."""
+    with our_style():
+        figure = new_figure(ROW * len(frame) + MARGIN)
+        plot_findings(frame, figure.add_subplot()).set_title(title, loc="left", fontweight="bold")
+    return figure
+
+
+def plot_findings(frame: DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw a frame of `Reproduction.frame`; a row without a tolerance has no band."""
+    with our_style():
+        ax = new_axes(ROW * len(frame) + MARGIN) if ax is None else ax
+        at = range(len(frame))
+        ax.barh(at, frame["highest"] - frame["lowest"], left=frame["lowest"], height=0.6, color=FAINT)
+        ax.plot(frame["ours"], at, "o", color=BLUE, markersize=5)
+        ax.axvline(1, color=INK, linewidth=0.8)
+        _lines(ax, frame["claim"].tolist(), [0.25, 0.5, 0.7, 1, 1.5, 2, 4])
+        ax.set_xlabel("ours over published (grey: the tolerance)")
+    return ax
+
+
+def verdict_figure(frame: DataFrame, low: float, high: float) -> Figure:
+    """The factors of every ratio end to end, and the range of the claim behind them."""
+    with our_style():
+        figure = new_figure(ROW * len(frame) + MARGIN)
+        plot_verdict(frame, low, high, figure.add_subplot())
+    return figure
+
+
+def plot_verdict(frame: DataFrame, low: float, high: float, ax: Axes | None = None) -> Axes:
+    """Draw a frame of `Verdict.frame`: the bar of a ratio is slots, memory and padding, in that order."""
+    with our_style():
+        ax = new_axes(ROW * len(frame) + MARGIN) if ax is None else ax
+        ax.axvspan(low, high, color=FAINT, linewidth=0, label=f"{low:g} to {high:g}")
+        reached = frame["slots"] * 0 + 1
+        for name, colour in FACTORS.items():
+            ax.barh(range(len(frame)), reached * (frame[name] - 1), left=reached, height=0.62, color=colour, label=name)
+            reached = reached * frame[name]
+        _lines(ax, (frame["trace"] + ", " + frame["baseline"]).tolist(), [1, 2, 5, 10, 20, 30])
+        ax.set_xlabel("output throughput of vllm over that of the static baseline")
+        ax.figure.legend(*ax.get_legend_handles_labels(), loc="outside upper right", ncols=4)
+    return ax
+
+
+def _lines(ax: Axes, names: list[str], ticks: list[float]) -> None:
+    """A line a name from the top, on a log axis with these ticks as far as they are needed."""
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    ax.invert_yaxis()
+    ax.set_xscale("log")
+    low, high = ax.get_xlim()
+    ax.set_xlim(min(low, 0.8) * 0.85, max(high, 1.25) * 1.12)
+    ax.set_xticks([tick for tick in ticks if ax.get_xlim()[0] <= tick <= ax.get_xlim()[1]])
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
+    ax.minorticks_off()
+    ax.grid(axis="x")
+    ax.tick_params(axis="y", length=0, labelcolor=SOFT)
