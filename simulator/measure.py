@@ -23,6 +23,7 @@ class Rows(NamedTuple):
         prompt: Tokens that the chunks compute.
         redone: How many of these a preemption had thrown away.
         redoing: Chunks that compute such tokens.
+        there: KV tokens that the chunks find there.
     """
 
     decodes: int
@@ -31,6 +32,7 @@ class Rows(NamedTuple):
     prompt: int = 0
     redone: int = 0
     redoing: int = 0
+    there: int = 0
 
 
 def rows_of(step: Step, queue: Queue) -> Rows:
@@ -41,7 +43,7 @@ def rows_of(step: Step, queue: Queue) -> Rows:
     decodes, context = (queue.decoding.size, queue.decoding.context) if step.decodes else (0, 0)
     if not step.chunks:
         return Rows(decodes, context)
-    chunks, prompt, redone, redoing = [], 0, 0, 0
+    chunks, prompt, redone, redoing, there = [], 0, 0, 0, 0
     for request, tokens in step.chunks:
         computed = request._computed
         if tokens == 1 and request._generated and request.lacking == 1:
@@ -50,10 +52,11 @@ def rows_of(step: Step, queue: Queue) -> Rows:
         else:
             chunks.append((tokens, computed))
             prompt += tokens
+            there += computed
         if request.lost > computed:
             redone += min(tokens, request.lost - computed)
             redoing += 1
-    return Rows(decodes, context, tuple(chunks), prompt, redone, redoing)
+    return Rows(decodes, context, tuple(chunks), prompt, redone, redoing, there)
 
 
 def shape_of(step: Step, rows: Rows) -> StepShape:
@@ -68,17 +71,20 @@ def shape_of(step: Step, rows: Rows) -> StepShape:
 
 def row_of(step: Step, queue: Queue, memory: Memory, rows: Rows, padded: int) -> tuple[int, ...]:
     """The columns of the record from `decodes` to `paused`."""
-    decodes, context, chunks, prompt, redone, redoing = rows
+    decodes, context, chunks, prompt, redone, redoing, _ = rows
     promised, empty = memory.promised, memory.empty
     return (decodes, context, len(chunks), prompt, redone, redoing, step.spent, padded,
-            len(queue.running) - len(queue.in_flight), len(queue.held), len(queue.waiting), resident(queue, memory),
+            len(queue.running) - len(queue.in_flight), len(queue.held), len(queue.waiting),
+            resident(step, queue, rows) - memory.shared_tokens,
             -1 if promised is None else promised, -1 if empty is None else empty, CODES[step.blocked],
             0 if step.decodes else 1)
 
 
-def resident(queue: Queue, memory: Memory) -> int:
-    """Tokens with KV, those that several requests share counted once."""
-    tokens = queue.decoding.context - memory.shared_tokens
+def resident(step: Step, queue: Queue, rows: Rows) -> int:
+    """Tokens with KV of all who run, each by itself."""
+    if step.decodes and len(step.chunks) == len(queue.catching_up) and not queue.held and not queue.in_flight:
+        return rows.context + rows.there    # everybody computes
+    tokens = queue.decoding.context
     for others in (queue.catching_up, queue.in_flight, queue.held):
         if others:
             tokens += sum([request._computed for request in others.values()])

@@ -23,12 +23,13 @@ class Pricing:
     Attributes:
         delays: Whether the scheduler adds anything.
         ranged: Whether the cost model states where it was measured.
+        in_range: Whether it was measured there.
     """
 
     def __init__(self, cost: CostModel, noise: Noise | None = None, scheduling: tuple[int, int] = (0, 0)) -> None:
         self.cost, self.noise, self._scheduling = cost, noise, scheduling
         self.delays = any(scheduling)
-        self._in_range = cost.in_range
+        self.in_range = cost.in_range
         self.ranged = cost.in_range(SMALLEST) is not None
 
     def delay(self, step: Step, running: int) -> int:
@@ -51,9 +52,9 @@ class Pricing:
 
     def out_of_range(self, shape: StepShape, steps: int) -> int:
         """How many steps of this shape lie outside the cost model's measured range, contexts growing."""
-        if self._in_range(shape) and (steps == 1 or self._in_range(_ahead(shape, steps - 1))):
+        if self.in_range(shape) and (steps == 1 or self.in_range(_ahead(shape, steps - 1))):
             return 0    # what lies between lies inside, too
-        return sum(not self._in_range(_ahead(shape, ahead)) for ahead in range(steps))
+        return sum(not self.in_range(_ahead(shape, ahead)) for ahead in range(steps))
 
 
 def _ahead(shape: StepShape, steps: int) -> StepShape:

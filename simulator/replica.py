@@ -57,7 +57,7 @@ class Replica:
         self._most = policy.max_outstanding
         self._fast = policy.is_steady() and not exact
         self._urgent = policy.urgency() is not None
-        self._barren = False    # whether the latest step computed nothing
+        self._emptied = -1      # plans on record after the latest step that computed nothing
         self._waits = 0         # since the latest step
         self._doorbell: Event | None = None
         env.process(self._run())
@@ -136,11 +136,11 @@ class Replica:
         self._take_note(step, now)
         rows = rows_of(step, queue)
         shape = shape_of(step, rows)
-        priced = self._priced(step, shape)
+        priced = shape if shape.decodes or shape.chunks else self._barren(step)
         costs = [pricing.cost.time(priced)]
         delay = pricing.delay(step, len(queue.running)) if pricing.delays or step.delay else 0
         row = row_of(step, queue, memory, rows, shape.padded)
-        times = self._at_most(step, costs[0] + delay, now)
+        times = 1 if step.chunks and step.times == 1 else self._at_most(step, costs[0] + delay, now)
         if times > 1:
             costs = pricing.cost.decode_times(priced, times)
         lasts = pricing.lasting(costs, delay, priced, len(record.ends)) if delay or pricing.noise else costs
@@ -157,7 +157,8 @@ class Replica:
         record.ends.extend(ends)
         record.used.extend(used)
         if pricing.ranged:
-            record.out_of_range += pricing.out_of_range(priced, len(ends))
+            record.out_of_range += (pricing.out_of_range(priced, len(ends)) if times > 1 else
+                                    not pricing.in_range(priced))
         return ends
 
     def _timed(self, now: int, lasts: list[int]) -> tuple[int, list[int]]:
@@ -187,14 +188,11 @@ class Replica:
                 request.admitted = now
         self._contract.check_chunks(step, now)
 
-    def _priced(self, step: Step, shape: StepShape) -> StepShape:
-        """The shape that is paid for. A step may compute nothing if it preempts somebody, but not twice in a row."""
-        if shape.decodes or shape.chunks:
-            self._barren = False
-            return shape
-        if self._barren or not step.preempted:
+    def _barren(self, step: Step) -> StepShape:
+        """What is paid for a step that computes nothing: it may if it preempts somebody, but not twice in a row."""
+        if not step.preempted or self._emptied == len(self.record.plans):
             self._contract.complain("planned a step that computes nothing", self.now)
-        self._barren = True
+        self._emptied = len(self.record.plans) + 1
         return SMALLEST
 
     def _close_stay(self, request: Request, now: int) -> None:
@@ -231,7 +229,8 @@ class Replica:
             if done := self._catch_up(step):
                 finished = sorted(finished + done, key=_order)
             self.memory.computed(step.chunks)
-        queue.hold(finished)
+        if finished:
+            queue.hold(finished)
         if self._cancelled:
             self._drop_cancelled(now)
             finished = [request for request in finished if request.order in queue.held]

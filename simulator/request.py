@@ -66,7 +66,9 @@ class Request:
     @property
     def known(self) -> int:
         """Prompt and generated tokens: what its KV must cover before it can emit the next one."""
-        return self.prompt + self.generated
+        members = self._set
+        known = self.prompt + self._generated
+        return known if members is None else known + members.turn - self._joined
 
     @property
     def lacking(self) -> int:

@@ -27,7 +27,7 @@ class Paged(Memory):
         return self.capacity if self._largest is None else self._largest
 
     def _growth(self, request: Request, tokens: int) -> int:
-        computed, size = request.computed, self.block_size
+        computed, size = request._computed if request._set is None else request.computed, self.block_size
         return -(-(computed + tokens) // size) + -computed // size
 
     def grow(self, request: Request, tokens: int) -> bool:

@@ -56,14 +56,13 @@ class PrefixCached(Paged):
     # What a policy asks
 
     def cached(self, request: Request) -> int:
-        found = self._find(request)
+        found = self._find(request) if request.prefix or request in self._strips else None
         return found[-1][2] * self.block_size if found else 0
 
     def demand(self, request: Request, tokens: int) -> int:
         need = -(-tokens // self.block_size)
-        for strip, low, high in self._find(request):
-            if strip.holders:
-                need -= high - low
+        if request.prefix or request in self._strips:
+            need -= sum([high - low for strip, low, high in self._find(request) if strip.holders])
         return need
 
     def grow(self, request: Request, tokens: int) -> bool:
@@ -117,9 +116,7 @@ class PrefixCached(Paged):
     # How it is found and kept
 
     def _find(self, request: Request) -> Found:
-        """The longest prefix of the request that is cached."""
-        if not request.prefix and request not in self._strips:
-            return []
+        """The longest prefix of the request that is cached; nothing where no strip could be of it."""
         limit, at = (request.known - 1) // self.block_size, 0
         found: Found = []
         for node, end in self._chain(request):

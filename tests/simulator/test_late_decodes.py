@@ -63,7 +63,7 @@ def request(prompt: int, computed: int, generated: int) -> Request:
 def test_what_is_late(prompt: int, computed: int, generated: int, tokens: int, late: bool) -> None:
     one = request(prompt, computed, generated)
     queue = Queue(LockstepSet(4, lambda *span: None))
-    rows = Rows(1, computed) if late else Rows(0, 0, ((tokens, computed),), tokens)
+    rows = Rows(1, computed) if late else Rows(0, 0, ((tokens, computed),), tokens, there=computed)
     assert rows_of(Step([(one, tokens)]), queue) == rows
     assert shape_of(Step([(one, tokens)]), rows) == StepShape(*rows[:3])
     assert rows_of(Step([(one, tokens)], decodes=False), queue) == rows, "a pause keeps nobody else out"
