@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traces.arrivals import SECOND
 from traces.profile import arrivals_over_time, reused_share, slot_utilization
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def describe(trace: "Trace") -> dict[str, object]:
     rate is requests a second over the span, counted in gaps. burstiness is the coefficient of variation of
     the gaps, 1 for a Poisson process; the `burstiness` of `gamma_arrivals` is one over its square.
     reused_share is of the prompt tokens, with a cache without bounds. Percentiles are linear. What cannot be
-    measured is None.
+    measured is None. clock is the time of day of the first and the last row as read, as a window counts it.
     """
     report = trace.report
     over_time = arrivals_over_time(trace)
@@ -34,6 +35,7 @@ def describe(trace: "Trace") -> dict[str, object]:
         "failed": report.failed,
         "outside": report.outside,
         "out_of_order": report.out_of_order,
+        "clock": None if report.clock is None else " to ".join(map(_time_of_day, report.clock)),
         "span_s": trace.span_s,
         "rate": (len(trace) - 1) / trace.span_s if trace.span_s else None,
         "burstiness": _variation(np.diff(trace.arrival)),
@@ -62,6 +64,12 @@ def _conversations(trace: "Trace") -> dict[str, object]:
     starts = set(trace.parent[later].tolist())
     return {"conversations": sum(1 for row in starts if trace.parent[row] < 0), "later_turns": int(later.sum()),
             "think_s_median": think}
+
+
+def _time_of_day(ns: int) -> str:
+    """As a window spells it; hours may exceed 24."""
+    minutes, seconds = divmod(ns // SECOND, 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"
 
 
 def _variation(gaps: "Int64") -> float | None:

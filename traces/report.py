@@ -32,6 +32,8 @@ class ReadReport:
     columns: which column was taken for which role, spelled as `--columns` takes it.
     prompts: "cumulative" or "increments", as the source has the prompts of a conversation's later turns; None
         where it has no conversations. The trace itself always has them cumulative.
+    clock: first and last arrival as a window counts them, in ns from the midnight before the first row; None without
+        times.
     notes: what else a user of the trace must know, a sentence each.
     """
 
@@ -43,6 +45,7 @@ class ReadReport:
     outside: int = 0
     columns: tuple[str, ...] = ()
     prompts: str | None = None
+    clock: tuple[int, int] | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -29,6 +29,7 @@ LENGTHS = ("prompt", "output", "max_tokens")
 SHOWN_APART = ("name", *LENGTHS, "arrivals", "slot_utilization", "notes")
 ZERO_MATTERS = ("rows", "rejects", "span_s")
 SAID = {
+    "clock": "{} (as --window counts)",
     "span_s": "{:,.3f}",
     "rate": "{:,.4g} requests/s",
     "burstiness": "{:.3g} (coefficient of variation of the gaps; Poisson: 1)",

@@ -19,6 +19,13 @@ def test_rows_with_and_without_decimals_a_t_and_a_z_parse_to_their_instants(writ
     assert (trace.report.format, trace.report.rows_in, trace.report.rejected) == ("azure", 4, ())
 
 
+def test_the_clock_is_the_one_that_a_window_counts(write):
+    path = write(azure("2023-11-16 23:15:46.5", "2023-11-17 00:17:03", "2023-11-17 01:00:00"))
+    facts = load(path).describe()
+    assert facts["clock"] == "23:15:46 to 25:00:00"
+    assert len(load(path, window="23:15-25:00")) == 2
+
+
 @pytest.mark.parametrize("decimals", ["", ".0", ".00", ".000", ".000000", ".0000000", ".000000000"])
 def test_the_same_instant_in_any_number_of_decimals(write, decimals):
     trace = load(write(azure("2023-11-16 18:17:02.999999999", f"2023-11-16 18:17:03{decimals}")))

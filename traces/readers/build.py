@@ -9,7 +9,7 @@ import numpy as np
 from traces.columns import Int64
 from traces.errors import TraceError, plain
 from traces.ragged import Ragged
-from traces.readers.asked import Asked
+from traces.readers.asked import DAY_NS, Asked
 from traces.readers.blocks import in_scopes
 from traces.readers.content import Content
 from traces.readers.rows import Gathered, gather, parser
@@ -143,7 +143,12 @@ def _report(dialect: "Dialect", names: Mapping[str, str], rows: Gathered, arriva
         outside=rows.outside,
         columns=tuple(f"{role}={name}" for role, name in names.items() if dialect.expand is None or role != name),
         prompts=None if turns is None else asked.prompts or dialect.prompts,
+        clock=_clock(arrival) if "arrival" in names else None,
         notes=(*notes, *dialect.notes),
     )
 
 
+def _clock(arrival: Int64) -> tuple[int, int]:
+    """The first and the last time of day, by the midnight before the first row."""
+    midnight = int(arrival[0]) // DAY_NS * DAY_NS
+    return int(arrival.min()) - midnight, int(arrival.max()) - midnight
