@@ -131,7 +131,7 @@ class Replica:
 
     def _begin(self, step: Step, now: int) -> list[int]:
         """Note what the step is, how often it repeats, and when each repetition ends."""
-        queue, memory, record, pricing = self.queue, self.memory, self.record, self.pricing
+        queue, memory, pricing = self.queue, self.memory, self.pricing
         self._waits = 0
         self._take_note(step, now)
         rows = rows_of(step, queue)
@@ -143,7 +143,7 @@ class Replica:
         times = 1 if step.chunks and step.times == 1 else self._at_most(step, costs[0] + delay, now)
         if times > 1:
             costs = pricing.cost.decode_times(priced, times)
-        lasts = pricing.lasting(costs, delay, priced, len(record.ends)) if delay or pricing.noise else costs
+        lasts = pricing.lasting(costs, delay, priced, len(self.record.ends)) if delay or pricing.noise else costs
         start, ends = self._timed(now, lasts)
         used = [memory.capacity - memory.free]
         if times > 1:
@@ -153,13 +153,16 @@ class Replica:
         if self._watch:
             self._watch.planned(step, queue, now)
         excess = pricing.excess(costs[:len(ends)], rows) if shape.padded or step.pad_to else 0
-        record.plans.append(start, len(ends), *row, excess)
+        self._write_down((start, len(ends), *row, excess), ends, used, priced)
+        return ends
+
+    def _write_down(self, row: tuple[int, ...], ends: list[int], used: list[int], priced: StepShape) -> None:
+        record, pricing, steps = self.record, self.pricing, len(ends)
+        record.plans.append(*row)
         record.ends.extend(ends)
         record.used.extend(used)
         if pricing.ranged:
-            record.out_of_range += (pricing.out_of_range(priced, len(ends)) if times > 1 else
-                                    not pricing.in_range(priced))
-        return ends
+            record.out_of_range += pricing.out_of_range(priced, steps) if steps > 1 else not pricing.in_range(priced)
 
     def _timed(self, now: int, lasts: list[int]) -> tuple[int, list[int]]:
         """When steps that last so long start and end: at once, and one after the other."""
