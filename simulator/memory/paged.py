@@ -7,6 +7,7 @@ Source: Kwon et al., PagedAttention, SOSP 2023; vLLM 0.33.0 reserves block 0, so
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import accumulate
 
 from simulator.batch import DecodingSet
@@ -37,14 +38,23 @@ class Paged(Memory):
         self._free -= need
         return True
 
-    def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
+    def need(self, decoding: DecodingSet, chunks: Chunks) -> int:
+        """Blocks that `take` would take."""
         need = decoding.demand
         for request, tokens in chunks:
             need += self._growth(request, tokens)
+        return need
+
+    def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
+        need = self.need(decoding, chunks)
         if need > self.free:
             return False
         self._free -= need
         return True
+
+    def would_free(self, requests: Sequence[Request]) -> int:
+        """Blocks that nobody holds any more once all of these are released."""
+        return sum([self.blocks_for(request.computed) for request in requests])
 
     def extend(self, decoding: DecodingSet, steps: int) -> list[int]:
         used = list(accumulate(decoding.demands(steps), initial=self.used))[1:]

@@ -11,7 +11,7 @@ several copies the first published is found.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -78,9 +78,7 @@ class PrefixCached(Paged):
         return True
 
     def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
-        need = decoding.demand
-        for request, tokens in chunks:
-            need += self._growth(request, tokens)
+        need = self.need(decoding, chunks)
         if need > self._line.free:
             return False
         if hit := self._line.take(need):
@@ -112,6 +110,13 @@ class PrefixCached(Paged):
             self._let_go(strip, request, returns)
         if not returns:
             self._strips.pop(request, None)
+
+    def would_free(self, requests: Sequence[Request]) -> int:
+        leaving, freed = set(requests), super().would_free(requests)
+        for strip in {strip: None for request in requests for strip in self._tables.get(request, ())}:
+            gone = len(strip.holders.keys() & leaving)
+            freed -= len(strip) * (gone - (gone == len(strip.holders)))
+        return freed
 
     # How it is found and kept
 

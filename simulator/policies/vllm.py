@@ -136,17 +136,19 @@ class Vllm(Policy):
         return max(0, budget)
 
     def _preempt_youngest(self, queue: Queue, memory: Memory, step: Step) -> None:
-        """The youngest goes back to the queue until there is room for the others.
+        """The youngest go back to the queue until there is room for the others.
 
-        The last to go may be one that does not fit itself: then the others took their blocks before it gave up its own.
+        The others take their blocks as soon as enough have come back: that is the order of free blocks in the engine.
         """
-        fits = False
-        while not fits:
-            victim = queue.stop(queue.youngest)
-            step.drop(victim)
-            fits = memory.take(queue.decoding, step.chunks)
+        assert isinstance(memory, Paged)
+        victims: list[Request] = []
+        while not victims or memory.need(queue.decoding, step.chunks) > memory.free + memory.would_free(victims):
+            victims.append(queue.stop(queue.youngest))
+            step.drop(victims[-1])
+        served = memory.take(queue.decoding, step.chunks)
+        for victim in victims:
             queue.send_back(victim, memory)
-            fits = fits or memory.take(queue.decoding, step.chunks)
+            served = served or memory.take(queue.decoding, step.chunks)
 
     def _admit(self, queue: Queue, memory: Memory, step: Step, budget: int, longest: int) -> None:
         """The queue is looked at in order; the first that does not fit stops it."""
