@@ -46,8 +46,8 @@ METRICS: dict[str, Metric] = {
     "failed": Metric("failed", "requests",
         "Requests that the engine's front end refused when they came, though it could have served them.", "lower"),
     "skipped": Metric("skipped", "requests",
-        "Later turns that were never sent, because an earlier turn of their conversation was not answered. Null where no "
-        "turn waits.", "lower"),
+        "Later turns that were never sent, because an earlier turn of their conversation was not answered. Null where "
+        "no turn waits.", "lower"),
     "aborted": Metric("aborted", "requests",
         "Requests that the client gave up: their last try timed out. Null without a timeout.", "lower"),
     "timed_out": Metric("timed out", "tries",

@@ -28,7 +28,8 @@ SERVED = ("completed", "rejected", "failed", "skipped", "duration", "request_thr
           "prefix_cache_hit_rate", "preemptions", "recomputed_tokens", "ttft", "tpot", "itl", "e2el", "queue_time")
 FELT = ("completed", "rejected", "failed", "skipped", "aborted", "timed_out", "retried", "duration",
         "offered_request_rate", "request_throughput", "output_throughput", "ttft", "tpot", "itl", "e2el", "queue_time",
-        "request_goodput", "slot_utilization", "mean_batch_size", "kv_usage_mean", "kv_usage_max", "prefix_cache_hit_rate", "preemptions")
+        "request_goodput", "slot_utilization", "mean_batch_size", "kv_usage_mean", "kv_usage_max",
+        "prefix_cache_hit_rate", "preemptions")
 BATCHES = (1, 8, 32, 128, 512)
 
 
