@@ -139,24 +139,23 @@ class Client:
 
     def _send_due(self) -> None:
         now, self._sending = self._env.now, True
-        while self._outstanding < self._limit and (request := self._take(now)) is not None:    # type: ignore[arg-type]
+        while self._outstanding < self._limit:
+            if self._turns and self._is_first(self._turns[0]):
+                request = self._turns.popleft()
+                self._conversations.sent()    # type: ignore[union-attr]
+            elif self._next is not None and self._next.arrival <= now:
+                request, self._next = self._next, next(self._requests, None)
+            else:
+                break
             self._outstanding += 1
             self._send(request)
         self._sending = False
         if self._next is None:
             self._close()
 
-    def _take(self, now: int) -> Request | None:
-        """Whoever has been due longest; of the same instant, whoever follows nobody."""
-        first = self._next
-        if self._turns and (first is None or self._turns[0].arrival < first.arrival):
-            assert self._conversations is not None
-            self._conversations.sent()
-            return self._turns.popleft()
-        if first is None or first.arrival > now:
-            return None
-        self._next = next(self._requests, None)
-        return first
+    def _is_first(self, turn: Request) -> bool:
+        """Whether a later turn has been due longest; of the same instant, whoever follows nobody goes first."""
+        return self._next is None or turn.arrival < self._next.arrival
 
     def _close(self) -> None:
         """Say that no request will follow, once none will: whoever is outstanding may be sent again, or be followed."""

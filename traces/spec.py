@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from traces.dialogue import Dialogue, converse
+from traces.conversing import converse
+from traces.dialogue import Dialogue
 from traces.errors import TraceError, shown
 from traces.laws import LAWS, Law
 from traces.lengths import sample_lengths

@@ -37,10 +37,15 @@ def tables(found: Comparison) -> list[Table]:
     """All tables of a comparison."""
     saturated = {label: found.results[label, "saturated"] for label in found.labels}
     paced = {label: found.results[label, "trace"] for label in found.labels}
-    return [measured("How much it serves (saturated: every request queued at 0)", saturated, SERVED),
+    return [measured(f"How much it serves (saturated: {_queued(found)})", saturated, SERVED),
             measured(f"How it feels ({_pace(found)})", paced, FELT),
             ratio_table(found), *map(short_ladder, found.ladders.values()), slot_table(found), waste_table(found),
             step_table(found), side_by_side(saturated)]
+
+
+def _queued(found: Comparison) -> str:
+    waits = found.results[found.labels[0], "saturated"].setup.turns_wait
+    return "every request queued at 0" + (", later turns with the answer to the one before" if waits else "")
 
 
 def _pace(found: Comparison) -> str:
