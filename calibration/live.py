@@ -18,8 +18,8 @@ from simulator.replica import Replica
 from simulator.request import Request
 from simulator.result import Result
 from simulator.scenario import Scenario
+from simulator.sending import sending
 from simulator.setup import prepare
-from simulator.simulate import requests_of
 from simulator.step import Step
 
 
@@ -58,7 +58,8 @@ def run_live(scenario: Scenario, engine: Engine) -> Result:
     """Answer a scenario by running it: its cost model must be a Stopwatch."""
     setup = prepare(scenario)
     env = Environment(initial_time=0)
-    client = Client(env, requests_of(setup), scenario.max_concurrency or UNLIMITED)
+    requests, conversations = sending(setup)
+    client = Client(env, requests, scenario.max_concurrency or UNLIMITED, conversations=conversations)
 
     def finished(request: Request) -> None:
         engine.release(request)

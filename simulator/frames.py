@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 REQUEST_COLUMNS: dict[str, str] = {
-    "status": "finished, rejected before it was sent, failed because the engine refused it, aborted by its client, or "
-              "unfinished",
-    "reason": "why it was rejected, refused or aborted",
+    "status": "finished, rejected before it was sent, failed because the engine refused it, aborted by its client, "
+              "skipped because the turn before was not answered, or unfinished",
+    "reason": "why it was rejected, refused, aborted or skipped",
     "tries": "how often it was sent; what follows is of the last try",
     "tenant": "as the trace names it",
     "priority": "as the trace has it; lower is more urgent",
     "arrival": "its time in the trace, with the load applied",
-    "sent": "the client sent it, to be refused or not; later than its arrival if the client's concurrency held it back",
+    "sent": "the client sent it, to be refused or not; not at its arrival if the client's concurrency held it back, or "
+            "if it waited for the turn before",
     "admitted": "it took a slot for the first time",
     "first_token": "the step ended that emitted its first token",
     "last_token": "the step ended that emitted its last token",

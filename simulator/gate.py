@@ -23,6 +23,8 @@ REFUSED = "refused: the engine had as many requests as its front end takes (429)
 """What a request is told that comes at the wrong moment, though it could be served."""
 TIMED_OUT = "timed out: its client had waited long enough, and had no tries left"
 """What is said of a request that its client gives up."""
+SKIPPED = "skipped: its conversation had ended with a turn that was not answered"
+"""What is said of a later turn that was never sent."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,6 +45,9 @@ METRICS: dict[str, Metric] = {
         "Requests that can never be served, refused before any policy sees them.", "lower"),
     "failed": Metric("failed", "requests",
         "Requests that the engine's front end refused when they came, though it could have served them.", "lower"),
+    "skipped": Metric("skipped", "requests",
+        "Later turns that were never sent, because an earlier turn of their conversation was not answered. Null where "
+        "no turn waits.", "lower"),
     "aborted": Metric("aborted", "requests",
         "Requests that the client gave up: their last try timed out. Null without a timeout.", "lower"),
     "timed_out": Metric("timed out", "tries",
@@ -56,7 +59,8 @@ METRICS: dict[str, Metric] = {
     "duration": Metric("duration", "s",
         "From the first request sent to the last token delivered.", "lower"),
     "offered_request_rate": Metric("requests/s offered", "1/s",
-        "Requests of the trace over the time in which they come. Null if all come at once.", None),
+        "Requests of the trace over the time in which they come. Null if all come at once, or if turns wait for "
+        "answers.", None),
     "request_throughput": Metric("requests/s", "1/s",
         "Finished requests over the whole duration.", "higher"),
     "output_throughput": Metric("output tokens/s", "1/s",
@@ -119,6 +123,11 @@ METRICS: dict[str, Metric] = {
         "KV cache that requests hold or reserve, over its capacity, weighted by time. Null without a bound.", None),
     "kv_usage_max": Metric("KV use, peak", "share",
         "The largest share of the KV cache in use in a step.", None),
+    "cached_tokens": Metric("prompt tokens found", "tokens",
+        "Prompt tokens whose KV was at hand when their request was first admitted; each try counts. Null without a "
+        "prefix cache, and for a trace that does not tell which prompts begin alike.", "higher"),
+    "prefix_cache_hit_rate": Metric("prefix cache hits", "share",
+        "Those tokens over all prompt tokens of admitted requests.", "higher"),
     "preemptions": Metric("preemptions", "count",
         "How often a running request lost its slot and its KV.", "lower"),
     "recomputed_tokens": Metric("recomputed tokens", "tokens",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.columns import Ints
-from simulator.gate import REFUSED, TIMED_OUT, VERDICTS
+from simulator.gate import REFUSED, SKIPPED, TIMED_OUT, VERDICTS
 from simulator.record import Record
 from simulator.timeline import Timeline
 
@@ -22,8 +22,8 @@ class Outcomes:
 
     Attributes:
         status: "finished"; "rejected" by the gate; "failed": the engine refused its last try; "aborted": the client
-            cancelled its last try; "unfinished".
-        reason: Why it was rejected, refused or given up; None for the others.
+            cancelled its last try; "skipped": it was never sent, for the turn before it was not answered; "unfinished".
+        reason: Why it was rejected, refused, given up or skipped; None for the others.
         tries: How often it was sent, to be refused or not.
         sent: When its last try was sent, ns; -1 if it never was.
         timed_out: Tries that the client cancelled, in all.
@@ -45,13 +45,14 @@ class Outcomes:
         return int(np.maximum(self.tries - 1, 0).sum())
 
 
-def outcomes(verdict: NDArray[np.int8], record: Record, line: Timeline) -> Outcomes:
-    """What became of the requests, given what the gate said of each."""
+def outcomes(verdict: NDArray[np.int8], follows: NDArray[np.bool_], record: Record, line: Timeline) -> Outcomes:
+    """What became of the requests, given what the gate said of each, and which waited for another one's answer."""
     rows = len(verdict)
     sent, refused, cancelled = (_latest(rows, events) for events in (record.sent, record.refused, record.cancelled))
     status, reason = np.where(verdict == 0, "unfinished", "rejected").astype(object), words(VERDICTS, verdict)
     # Of both at one instant, the refusal is the later one: time passes before anybody is cancelled.
-    for which, word, why in ((cancelled > refused, "aborted", TIMED_OUT),
+    for which, word, why in ((follows & (verdict == 0) & (sent < 0) & (refused < 0), "skipped", SKIPPED),
+                             (cancelled > refused, "aborted", TIMED_OUT),
                              ((refused >= cancelled) & (refused >= 0), "failed", REFUSED),
                              (line.request, "finished", None)):
         status[which], reason[which] = word, why

@@ -35,6 +35,7 @@ class Record:
         cancelled: Request, when it was gone after its client had cancelled it (ns), and the next step, in that order. A
             request may be sent again after that, and be cancelled again.
         out_of_range: Steps outside the cost model's measured range.
+        found, asked: Prompt tokens whose KV was at hand when requests were first admitted, and all of their prompts.
     """
 
     plans: NDArray[np.void]
@@ -47,6 +48,8 @@ class Record:
     refused: Ints
     cancelled: Ints
     out_of_range: int
+    found: int = 0
+    asked: int = 0
 
     @cached_property
     def last_spans(self) -> Packed:

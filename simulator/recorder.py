@@ -52,6 +52,7 @@ class Recorder:
         self.sent = array("q")      # request, when the client sent it
         self.refused = array("q")   # request, when it was refused
         self.cancelled = array("q")    # request, when it was gone after its client cancelled it, the next step
+        self.found = self.asked = 0    # prompt tokens at hand when requests were first admitted, and all of theirs
         self.out_of_range = 0       # steps outside the cost model's measured range
 
     def rest(self, empty: int) -> None:
@@ -62,6 +63,11 @@ class Recorder:
     def cancel(self, index: int, now: int) -> None:
         """Request `index`, cancelled by its client, is gone; what it emitted lies before the next step."""
         self.cancelled.extend((index, now, len(self.ends)))
+
+    def admit(self, found: int, prompt: int) -> None:
+        """Somebody is admitted for the first time, and finds the KV of so many tokens of the prompt at hand."""
+        self.found += found
+        self.asked += prompt
 
     def span(self, index: int, first: int, last: int) -> None:
         """Request `index` emitted one token in each of the steps `first` to `last`."""
@@ -75,7 +81,7 @@ class Recorder:
         """The columns as read-only arrays."""
         return Record(self.plans.table(), _frozen(self.ends), packed(_frozen(self.used)), _frozen(self.rests, 2),
                       _frozen(self.spans, 3), _frozen(self.stays, 3), _frozen(self.sent, 2), _frozen(self.refused, 2),
-                      _frozen(self.cancelled, 3), self.out_of_range)
+                      _frozen(self.cancelled, 3), self.out_of_range, self.found, self.asked)
 
 
 def _frozen(column: array[int], width: int | None = None) -> Ints:

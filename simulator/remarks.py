@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from simulator.gate import REFUSED, TIMED_OUT
+from simulator.gate import REFUSED, SKIPPED, TIMED_OUT
 from simulator.result import Result
+from simulator.setup import Setup
 
 BANDED = {"output_throughput": "output tokens/s", "mean_ttft_ms": "mean TTFT in ms", "mean_tpot_ms": "mean TPOT in ms"}
 """The figures of a band, in words."""
@@ -22,7 +23,9 @@ def remarks(result: Result) -> list[str]:
         (summary["out_of_range_steps"], "steps outside the measured range of the cost model"),
     ]
     lines = [f"{count:,} {what}" for count, what in told if count]
-    lines += report.notes
+    lines += [*report.notes, *turns_remark(result.setup)]
+    if summary["skipped"]:
+        lines.insert(0, f"{SKIPPED}: {summary['skipped']:,}")
     if summary["aborted"]:
         lines.insert(0, f"aborted: {TIMED_OUT}: {summary['aborted']:,}")
     if summary["failed"]:
@@ -31,6 +34,19 @@ def remarks(result: Result) -> list[str]:
         largest = summary["largest_rejected_tokens"]
         lines.insert(0, f"rejected: {summary['rejected_reasons']}; the largest has {largest:,} tokens")
     return lines
+
+
+def turns_remark(setup: Setup) -> list[str]:
+    """When later turns of conversations are sent; nothing where there are none."""
+    if not setup.trace.has_turns:
+        return []
+    if not setup.turns_wait:
+        return ["turns are sent at their own times, whether the one before is answered or not"]
+    if setup.scenario.load == "saturated":
+        return ["turns follow as soon as the one before is answered; --turns recorded queues all of them at 0"]
+    then = ("at their own time if that is later" if setup.trace.think is None else "after the think time of the trace")
+    return [f"turns wait for the answer to the one before, and are sent {then}; --turns recorded sends all at their "
+            "own times"]
 
 
 def band_remark(result: Result) -> str | None:

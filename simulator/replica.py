@@ -189,6 +189,8 @@ class Replica:
         for request, _ in step.chunks:
             if request.admitted is None:
                 request.admitted = now
+                if not request.lost:
+                    self.record.admit(request._computed, request.prompt)
         self._contract.check_chunks(step, now)
 
     def _barren(self, step: Step) -> StepShape:

@@ -87,7 +87,7 @@ class Result:
     @cached_property
     def outcomes(self) -> Outcomes:
         """How each request ended."""
-        return outcomes(self.setup.verdict, self.record, self.timeline)
+        return outcomes(self.setup.verdict, self.setup.follows, self.record, self.timeline)
 
     @cached_property
     def gaps(self) -> Gaps:
@@ -145,6 +145,12 @@ class Result:
         if free is None:
             return None, None
         return 1 - free, int(self.record.used.max()) / self.memory.capacity
+
+    @property
+    def prefix_hits(self) -> tuple[int, int] | None:
+        """Prompt tokens found at hand, and all of them, of those admitted; None if nothing is kept, or known alike."""
+        caches = self.memory.empty is not None and self.setup.trace.knows_prefixes
+        return (self.record.found, self.record.asked) if caches else None
 
     @cached_property
     def _gaps_between_tokens(self) -> Distribution:

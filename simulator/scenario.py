@@ -15,6 +15,7 @@ from traces import Trace, shape_of
 
 Load = Literal["saturated", "trace"]
 TooLong = Literal["reject", "truncate"]
+Turns = Literal["wait", "recorded"]
 MAPPINGS = ("knobs", "goodput", "scheduler_overhead", "mix", "tenants")
 FARTHEST = 1e8
 """Seconds of the longest timeout or pause: three years."""
@@ -38,9 +39,14 @@ class Scenario:
         sample: Use this share of the requests, with lengths and load over time as they are; above 0, at most 1.
         repeat: Go through the trace so many times; prompts of different rounds begin with nothing in common.
         shape: Rates over time, such as "ramp:1-10/300s", "stage:5/60s,10/60s", "burst:x5/10s@60s", joined by "+".
-        rate_scale: Speed the trace's own times up by this factor.
+        rate_scale: Speed the trace's own times up by this factor; users think as long as before.
+        cap_gaps: No gap between two of these times, and no think time, is longer than so many seconds; None: as it is.
         request_rate: Replace the times by a process of so many requests a second; inf: all at 0.
         burstiness: Shape of the Gamma gaps of that process: 1 is Poisson, inf constant.
+        turns: "wait": a later turn of a conversation is sent once the one before it is answered and its user has
+            thought, or, where the trace tells no think times, at its own time at the earliest; turns after one that is
+            not answered are skipped. "recorded": every turn is sent at its own time.
+        require_prefixes: Decline a trace that does not tell which prompts begin alike.
         max_concurrency: Most requests outstanding at the client.
         ttft_timeout: Seconds after which the client cancels a request without a first token; None: it waits.
         request_timeout: Seconds after which it cancels a request without its whole answer; None: it waits.
@@ -82,8 +88,11 @@ class Scenario:
     repeat: int = 1
     shape: str | None = None
     rate_scale: float = 1.0
+    cap_gaps: float | None = None
     request_rate: float | None = None
     burstiness: float = 1.0
+    turns: Turns = "wait"
+    require_prefixes: bool = False
     max_concurrency: int | None = None
     ttft_timeout: float | None = None
     request_timeout: float | None = None
@@ -150,12 +159,16 @@ class Scenario:
         """What is done to the trace, and how patient the client is."""
         if self.too_long not in ("reject", "truncate"):
             raise InputError(f"too_long must be reject or truncate, not {self.too_long!r}")
+        if self.turns not in ("wait", "recorded"):
+            raise InputError(f"turns must be wait or recorded, not {self.turns!r}")
+        if not isinstance(self.require_prefixes, bool):
+            raise InputError(f"require_prefixes must be true or false, not {self.require_prefixes!r}")
         if self.sample is not None and self.sample > 1:
             raise InputError(f"sample must be at most 1, not {self.sample}")
         for name in ("mix", "tenants"):
             for part, weight in getattr(self, name).items():
                 checks.above_zero(f"{name} {part}", weight)
-        for name in ("ttft_timeout", "request_timeout", "retry_backoff"):
+        for name in ("ttft_timeout", "request_timeout", "retry_backoff", "cap_gaps"):
             checks.not_negative(name, getattr(self, name) or 0)
             if (getattr(self, name) or 0) > FARTHEST:
                 raise InputError(f"{name} must be at most {FARTHEST:g} seconds, not {getattr(self, name)}")

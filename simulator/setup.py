@@ -96,6 +96,17 @@ class Setup:
         return self.rows.verdict
 
     @property
+    def turns_wait(self) -> bool:
+        """Whether any request waits for the answer to another one."""
+        return self.scenario.turns == "wait" and self.trace.has_turns
+
+    @property
+    def follows(self) -> NDArray[np.bool_]:
+        """Which requests wait for the answer to another one, by request index."""
+        parent = self.trace.parent
+        return np.zeros(len(self.trace), bool) if parent is None or not self.turns_wait else parent >= 0
+
+    @property
     def footprint(self) -> Ints:
         """Tokens of memory that each request holds when it holds most."""
         return self.rows.footprint

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from simpy import Environment
 
 from cost_models import Biased
@@ -22,12 +21,12 @@ from simulator.events import Watcher
 from simulator.memory.base import UNLIMITED
 from simulator.pipeline import replica_for
 from simulator.policies import Policy
-from simulator.prefixes import prefixes
 from simulator.pricing import Pricing
 from simulator.replica import Replica
 from simulator.request import Request
 from simulator.result import Result
 from simulator.scenario import Scenario, scenario_of
+from simulator.sending import sending
 from simulator.setup import Setup, prepare
 from traces import Trace
 
@@ -36,7 +35,6 @@ Ear = Callable[[Request], None]
 Progress = Callable[[int, int], None]
 """Called now and then with (requests answered, requests accepted)."""
 PROGRESS_EVERY = 256
-AT_ONCE = 1 << 16    # rows of a trace that become Python numbers together
 
 
 def simulate(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vllm", **options: Any) -> Result:
@@ -89,7 +87,9 @@ def _simulated(setup: Setup, progress: Progress | None = None, watch: Watcher | 
                env: Environment | None = None) -> Result:
     env = env or Environment(initial_time=0)
     accepted = int((setup.verdict == 0).sum())
-    client = Client(env, requests_of(setup), _most_outstanding(setup), setup.patience, _counter(accepted, progress))
+    requests, conversations = sending(setup)
+    client = Client(env, requests, _most_outstanding(setup), setup.patience, _counter(accepted, progress),
+                    conversations)
     memory = setup.policy.memory(setup.deployment, setup.output)
     replica = replica_for(env, setup.policy, memory, Pricing(setup.cost, setup.noise, setup.scheduling),
                           setup.output.data, exact=setup.scenario.exact,
@@ -98,22 +98,8 @@ def _simulated(setup: Setup, progress: Progress | None = None, watch: Watcher | 
     client.send_to(replica)
     with _without_collector():
         env.run()
-    _check(replica, client, accepted)
+    _check(replica, client, accepted, conversations.skipped if conversations else 0)
     return Result(setup, replica.record.freeze())
-
-
-def requests_of(setup: Setup) -> Iterator[Request]:
-    """The accepted requests in the order of arrival, made as they are needed."""
-    trace = setup.trace
-    shared = prefixes(trace)
-    priority = np.zeros(len(trace), np.int64) if trace.priority is None else trace.priority
-    columns = (setup.verdict, trace.arrival, setup.prompt, setup.max_tokens, priority)
-    for start in range(0, len(trace), AT_ONCE):
-        rows = zip(*(column[start:start + AT_ONCE].tolist() for column in columns), strict=True)
-        for index, (verdict, arrival, prompt, max_tokens, urgency) in enumerate(rows, start):
-            if verdict == 0:
-                yield Request(index, arrival, prompt, max_tokens, prefix=shared[index] if shared else (),
-                              priority=urgency)
 
 
 @contextmanager
@@ -135,8 +121,8 @@ def _most_outstanding(setup: Setup) -> int:
 
 
 def _delayed(env: Environment, setup: Setup, ear: Ear) -> Ear:
-    """A client with a limit hears of an answer as late as it receives it, and only then sends another request."""
-    if not setup.request_overhead or not setup.scenario.max_concurrency:
+    """A client that waits for answers hears of one as late as it receives it, and only then sends another request."""
+    if not setup.request_overhead or not (setup.scenario.max_concurrency or setup.turns_wait):
         return ear
 
     def heard(request: Request) -> None:
@@ -160,10 +146,10 @@ def _counter(accepted: int, progress: Progress | None) -> Callable[[], None] | N
     return heard
 
 
-def _check(replica: Replica, client: Client, accepted: int) -> None:
-    """Every accepted request was answered, refused or given up, and all memory is back."""
+def _check(replica: Replica, client: Client, accepted: int, skipped: int) -> None:
+    """Every accepted request was answered, refused, given up or skipped, and all memory is back."""
     queue, memory, name = replica.queue, replica.memory, replica.policy.name
-    if replica.finished + client.refused_for_good + client.aborted != accepted or len(queue):
+    if replica.finished + client.refused_for_good + client.aborted + skipped != accepted or len(queue):
         waits = f"; the head of the queue has {queue.waiting[0]}" if queue.waiting else ""
         raise StalledError(f"{name}: stalled at {replica.env.now / 1e9:.6f} s with {len(queue.waiting)} waiting and "
                            f"{len(queue.running)} running, {replica.finished} of {accepted} answered, "

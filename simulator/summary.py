@@ -79,13 +79,15 @@ def _header(result: Result) -> dict[str, Any]:
     scenario, setup = result.scenario, result.setup
     saturated = scenario.load == "saturated"
     rate = float("inf") if saturated else scenario.request_rate
+    own = not saturated and rate is None
     return {"date": date(), "backend": f"batchsim:{result.policy.name}", "label": None, "model_id": setup.model.name,
             "tokenizer_id": None, "num_prompts": len(setup.output), "request_rate": plain(rate),
             "burstiness": None if saturated or rate is None else plain(scenario.burstiness),
             "max_concurrency": scenario.max_concurrency, "load": scenario.load,
             "ttft_timeout": scenario.ttft_timeout, "request_timeout": scenario.request_timeout,
             "max_retries": scenario.max_retries, "retry_backoff": scenario.retry_backoff,
-            "rate_scale": None if saturated or rate is not None else scenario.rate_scale, "shape": scenario.shape,
+            "rate_scale": scenario.rate_scale if own else None, "cap_gaps": scenario.cap_gaps,
+            "shape": scenario.shape, "turns": scenario.turns if setup.trace.has_turns else None,
             "trace_notes": "; ".join(setup.trace.report.notes) or None}
 
 
@@ -109,7 +111,8 @@ def _requests(result: Result) -> dict[str, Any]:
     tokens = np.where(rejected, setup.trace.prompt + setup.declared.output, 0)
     largest = int(tokens.argmax()) if rejected.any() else None
     return {"completed": len(result.timeline), "failed": result.outcomes.count("failed"),
-            "rejected": int(rejected.sum()), **_impatience(result),
+            "rejected": int(rejected.sum()), "skipped": result.outcomes.count("skipped") if setup.turns_wait else None,
+            **_impatience(result),
             "rejected_reasons": _joined({VERDICTS[code]: count for code, count in enumerate(counts) if code and count},
                                         ": "),
             "largest_rejected_request": largest,
@@ -132,7 +135,7 @@ def _throughput(result: Result) -> dict[str, Any]:
     line, objectives = result.timeline, result.scenario.goodput
     whole, steady, early = whole_run(line), steady_window(line), before_tail(line)
     good = whole.rate(int(meets(line, objectives).sum())) if objectives else None
-    return {"duration": _seconds(whole), "offered_request_rate": offered_rate(result.setup.trace.arrival),
+    return {"duration": _seconds(whole), "offered_request_rate": _offered(result),
             "request_throughput": whole.request_rate, "request_goodput": good,
             "output_throughput": whole.output_rate, "total_token_throughput": whole.total_rate,
             "steady_duration": _seconds(steady), "steady_request_throughput": steady.request_rate,
@@ -140,6 +143,11 @@ def _throughput(result: Result) -> dict[str, Any]:
             "tail_requests": tail_requests(line), "before_tail_request_throughput": early.request_rate,
             "max_output_tokens_per_s": most_tokens_in_a_second(result.record, line),
             "max_concurrent_requests": most_requests_in_a_second(line)}
+
+
+def _offered(result: Result) -> float | None:
+    """Requests a second that come; nobody can say it where answers set the pace."""
+    return None if result.setup.turns_wait else offered_rate(result.setup.trace.arrival)
 
 
 def _seconds(window: Window) -> float | None:
@@ -158,8 +166,9 @@ def _statistics(result: Result, names: Sequence[str], percentiles: tuple[float, 
 def _resources(result: Result) -> dict[str, Any]:
     lost, slots, tokens = result.waste, result.slot_ledger, result.token_ledger.parts
     ranged = result.setup.cost.in_range(StepShape(1, 1)) is not None
-    used = result.kv_use
-    return {"preemptions": int(result.timeline.preemptions.sum()), "recomputed_tokens": tokens["recompute"],
+    used, hits = result.kv_use, result.prefix_hits
+    return {"cached_tokens": hits and hits[0], "prefix_cache_hit_rate": hits[0] / hits[1] if hits and hits[1] else None,
+            "preemptions": int(result.timeline.preemptions.sum()), "recomputed_tokens": tokens["recompute"],
             "padding_tokens": tokens["padding"], "mean_batch_size": effective_batch(result.record),
             "slot_utilization": slots.share("decode", "prefill"),
             "slot_seconds": (slots.total or 0) / 1e9, "slots": result.slots.count,

@@ -33,6 +33,8 @@ def read_trace(scenario: Scenario) -> Trace:
     if scenario.sample is not None:
         trace = traces.sampled(trace, scenario.sample, _chance(scenario, SAMPLE))
     trace = traces.repeated(trace, scenario.repeat)
+    if scenario.require_prefixes:
+        trace.require_prefixes()
     return trace if scenario.num_prompts is None else traces.capped(trace, scenario.num_prompts, _held(trace, scenario))
 
 
@@ -78,7 +80,15 @@ def _chance(scenario: Scenario, stream: int) -> np.random.Generator:
 
 
 def _held(trace: Trace, scenario: Scenario) -> NDArray[np.bool_]:
-    """Which requests the model holds."""
+    """Which requests the model holds, and may be sent: a turn that waits for one that is not held never is."""
+    held = _short_enough(trace, scenario)
+    if scenario.turns == "wait" and trace.parent is not None:
+        for row in np.flatnonzero(trace.parent >= 0).tolist():
+            held[row] &= held[trace.parent[row]]
+    return held
+
+
+def _short_enough(trace: Trace, scenario: Scenario) -> NDArray[np.bool_]:
     if scenario.too_long == "truncate":
         return np.ones(len(trace), bool)
     rule, output = str(scenario.max_tokens), trace.output
@@ -91,9 +101,11 @@ def _timed(trace: Trace, scenario: Scenario) -> Trace:
     """The trace at its own times, at those of a process, or as its shape says."""
     chance = _chance(scenario, ARRIVALS)
     shape = traces.shape_of(scenario.shape) if scenario.shape else None
-    if shape is None or not shape.replaces:
-        trace = (trace.scale_rate(scenario.rate_scale) if scenario.request_rate is None else
-                 trace.at_rate(scenario.request_rate, scenario.burstiness, chance))
+    trace = trace.scale_rate(scenario.rate_scale)    # 1 where other times take the place of its own
+    if scenario.cap_gaps is not None:
+        trace = trace.cap_gaps(scenario.cap_gaps)
+    if scenario.request_rate is not None:
+        trace = trace.at_rate(scenario.request_rate, scenario.burstiness, chance)
     if shape is None:
         return trace
     return traces.shaped(trace, shape, scenario.burstiness, chance, cut=scenario.num_prompts is not None)

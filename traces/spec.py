@@ -1,4 +1,4 @@
-"""Specs: what is said of a trace that is drawn and not read - lengths, how they go together, and arrivals.
+"""Specs: what is said of a trace that is drawn and not read - lengths, how they go together, arrivals, conversations.
 
 A spec is a YAML file, bundled or a user's own (`--trace gen:FILE`). It holds facts or wishes, never rows.
 """
@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from traces.conversing import converse
+from traces.dialogue import Dialogue
 from traces.errors import TraceError, shown
 from traces.laws import LAWS, Law
 from traces.lengths import sample_lengths
@@ -27,7 +29,9 @@ class Spec:
         name: What the trace is called.
         prompt, output: Laws of the lengths; in a file mappings with a kind.
         arrivals: The process of the arrivals; in a file a mapping with a kind.
-        rows: Requests; by default as many as the arrivals come to.
+        rows: Requests; by default as many as the arrivals or the turns come to.
+        turns: How requests follow each other. Then `prompt` and `spearman` are those of first turns, which alone come
+            with `arrivals`.
         spearman: Rank correlation of prompt and output, from -1 to 1.
         source, citation, licence, notes: Where it comes from, on what terms, and what it does not keep.
         slot_shares: Slot utilisation of the source by batch size, as published and shuffled, for tests.
@@ -38,6 +42,7 @@ class Spec:
     output: Law
     arrivals: Process
     rows: int = 0
+    turns: Dialogue | None = None
     spearman: float = 0.0
     source: str = ""
     citation: str = ""
@@ -49,12 +54,23 @@ class Spec:
         texts(self, "name", "source", "citation", "licence", "notes")
         for part, kinds in (("prompt", LAWS), ("output", LAWS), ("arrivals", PROCESSES)):
             object.__setattr__(self, part, one_of(kinds, getattr(self, part), part))
-        if not self.rows and self.arrivals.rows:
-            object.__setattr__(self, "rows", self.arrivals.rows)
-        count("rows", self.rows)
-        if self.arrivals.rows not in (None, self.rows):
-            raise TraceError(f"rows is {self.rows}, but the counts of the arrivals come to {self.arrivals.rows}")
+        if isinstance(self.turns, Mapping):
+            object.__setattr__(self, "turns", made(Dialogue, self.turns, "turns"))
+        self._count_rows()
         number("spearman", self.spearman, above=-1 - 1e-9, most=1)
+
+    def _count_rows(self) -> None:
+        """Rows, turns and arrivals must agree, as far as each is said."""
+        all_, first = (self.turns.rows, self.turns.conversations) if self.turns else (self.arrivals.rows, None)
+        if not self.rows and all_:
+            object.__setattr__(self, "rows", all_)
+        count("rows", self.rows)
+        if all_ not in (None, self.rows):
+            said = "turns" if self.turns else "counts of the arrivals"
+            raise TraceError(f"rows is {self.rows}, but the {said} come to {all_}")
+        if first and self.arrivals.rows not in (None, first):
+            raise TraceError(f"there are {first} conversations, but the counts of the arrivals come to "
+                             f"{self.arrivals.rows}")
 
     def said(self) -> str:
         """Where the trace comes from, in words."""
@@ -81,13 +97,15 @@ def generate(spec: Spec, seed: int = 0, kind: str = "generated") -> Trace:
     """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise TraceError(f"a seed must be a whole number of 0 or more, not {shown(seed)}")
-    lengths_rng, arrivals_rng = np.random.default_rng(int(seed)).spawn(2)
-    prompt, output = sample_lengths(spec.prompt, spec.output, spec.spearman, spec.rows, lengths_rng)
+    lengths_rng, arrivals_rng, turns_rng = np.random.default_rng(int(seed)).spawn(3)
+    first = spec.turns.conversations if spec.turns else spec.rows
+    prompt, output = sample_lengths(spec.prompt, spec.output, spec.spearman, first, lengths_rng)
+    arrival = spec.arrivals.draw(first, arrivals_rng)
+    columns = (converse(spec.turns, prompt, output, arrival, spec.output, turns_rng) if spec.turns else
+               {"arrival": arrival, "prompt": prompt, "output": output})
     return Trace(
         name=spec.name,
-        arrival=spec.arrivals.draw(spec.rows, arrivals_rng),
-        prompt=prompt,
-        output=output,
+        **columns,
         source=f"{kind} (seed {seed}) for: {spec.said()}",
         licence=spec.licence,
         report=ReadReport(kind, spec.rows),

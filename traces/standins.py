@@ -1,8 +1,8 @@
 """Bundled stand-ins: traces drawn from the published quantiles and counts of real ones.
 
 The specs in `traces/specs/` hold facts (quantiles, counts, a rank correlation), never rows. A stand-in has
-the lengths, the load over time and the slot shares of its source; it has neither the source's order
-of rows nor its shared prefixes. The same seed gives the same trace.
+the lengths, the load over time and the slot shares of its source; it has not the source's order of rows, and
+conversations and shared prefixes only where its spec tells of turns. The same seed gives the same trace.
 """
 
 from dataclasses import dataclass

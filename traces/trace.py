@@ -113,6 +113,11 @@ class Trace:
         return float(self.arrival[-1] - self.arrival[0]) / 1e9 if len(self) else 0.0
 
     @property
+    def has_turns(self) -> bool:
+        """Whether any row follows another one in a conversation."""
+        return self.parent is not None and bool((self.parent >= 0).any())
+
+    @property
     def knows_prefixes(self) -> bool:
         """Whether the source tells what requests have in common; if not, nothing is known to be shared."""
         return self.hash_ids is not None or self.shared is not None
@@ -171,14 +176,16 @@ class Trace:
         return replace(self, arrival=np.rint(offsets).astype(np.int64))
 
     def cap_gaps(self, most_s: float) -> "Trace":
-        """The same requests, no gap between two arrivals longer than `most_s` seconds of the trace's own clock.
+        """The same requests, no gap between two arrivals and no think time longer than `most_s` seconds.
 
-        After `scale_rate` that clock is the one of the replay, before it the recorded one. Think times stay.
+        After `scale_rate` the clock of the arrivals is the one of the replay, before it the recorded one.
         """
         if not (is_number(most_s) and 0 <= most_s < LONGEST_NS / SECOND):
             raise TraceError(f"the longest gap must be 0 s or more, not {shown(most_s)}")
-        gaps = np.minimum(np.diff(self.arrival, prepend=self.arrival[:1]), round(most_s * SECOND))
-        return replace(self, arrival=np.cumsum(gaps))
+        most = round(most_s * SECOND)
+        gaps = np.minimum(np.diff(self.arrival, prepend=self.arrival[:1]), most)
+        think = None if self.think is None else np.minimum(self.think, most)
+        return replace(self, arrival=np.cumsum(gaps), think=think)
 
     def at_rate(self, rate: float, burstiness: float, rng: np.random.Generator) -> "Trace":
         """The same requests in the same order, with new Gamma arrivals (see `gamma_arrivals`)."""

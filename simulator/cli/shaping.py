@@ -31,10 +31,17 @@ class Shaped:
         "+."))] = None
     rate_scale: Annotated[str, Option(metavar="X", rich_help_panel=TRAFFIC, help=(
         "Run the trace's own times X times as fast."))] = f"{Scenario.rate_scale:g}"
+    cap_gaps: Annotated[str | None, Option(metavar="S", rich_help_panel=TRAFFIC, help=(
+        "No gap between these times, and no think time, longer than S seconds."))] = None
     request_rate: Annotated[str | None, Option(metavar="R|inf", rich_help_panel=TRAFFIC, help=(
         "New arrivals at R requests a second instead of the trace's own times; inf: all at 0."))] = None
     burstiness: Annotated[str, Option(metavar="X|inf", rich_help_panel=TRAFFIC, help=(
         "Of new arrivals: 1 is Poisson, below is burstier, inf has constant gaps."))] = f"{Scenario.burstiness:g}"
+    turns: Annotated[str, Option(metavar="wait|recorded", rich_help_panel=TRAFFIC, help=(
+        "Later turns of a conversation wait for the answer to the one before and think; or come at their own "
+        "times."))] = Scenario.turns
+    require_prefixes: Annotated[bool, Option("--require-prefixes", metavar="", rich_help_panel=TRAFFIC, help=(
+        "Decline a trace that does not tell which prompts begin alike."))] = False
     too_long: Annotated[str, Option(metavar="reject|truncate", rich_help_panel=TRAFFIC, help=(
         "What becomes of requests above --max-model-len; truncate cuts the end of the prompt."))] = Scenario.too_long
     max_concurrency: Annotated[str | None, Option(metavar="N|inf", rich_help_panel=CLIENT, help=(
@@ -58,8 +65,11 @@ class Shaped:
             "repeat": values.count("--repeat", self.repeat),
             "shape": self.shape,
             "rate_scale": values.number("--rate-scale", self.rate_scale),
+            "cap_gaps": values.number("--cap-gaps", self.cap_gaps),
             "request_rate": values.number("--request-rate", self.request_rate),
             "burstiness": values.number("--burstiness", self.burstiness),
+            "turns": self.turns,
+            "require_prefixes": self.require_prefixes,
             "too_long": self.too_long,
             "max_concurrency": values.limit("--max-concurrency", self.max_concurrency),
             "ttft_timeout": values.number("--ttft-timeout", self.ttft_timeout),

@@ -23,12 +23,13 @@ from traces import shape_of
 if TYPE_CHECKING:
     from simulator.studies.compare import Comparison, Ratio
 
-SERVED = ("completed", "rejected", "failed", "duration", "request_throughput", "output_throughput",
+SERVED = ("completed", "rejected", "failed", "skipped", "duration", "request_throughput", "output_throughput",
           "steady_output_throughput", "steps", "slot_utilization", "mean_batch_size", "kv_usage_mean", "kv_usage_max",
-          "preemptions", "recomputed_tokens", "ttft", "tpot", "itl", "e2el", "queue_time")
-FELT = ("completed", "rejected", "failed", "aborted", "timed_out", "retried", "duration", "offered_request_rate",
-        "request_throughput", "output_throughput", "ttft", "tpot", "itl", "e2el", "queue_time", "request_goodput",
-        "slot_utilization", "mean_batch_size", "kv_usage_mean", "kv_usage_max", "preemptions")
+          "prefix_cache_hit_rate", "preemptions", "recomputed_tokens", "ttft", "tpot", "itl", "e2el", "queue_time")
+FELT = ("completed", "rejected", "failed", "skipped", "aborted", "timed_out", "retried", "duration",
+        "offered_request_rate", "request_throughput", "output_throughput", "ttft", "tpot", "itl", "e2el", "queue_time",
+        "request_goodput", "slot_utilization", "mean_batch_size", "kv_usage_mean", "kv_usage_max",
+        "prefix_cache_hit_rate", "preemptions")
 BATCHES = (1, 8, 32, 128, 512)
 
 
@@ -36,10 +37,15 @@ def tables(found: Comparison) -> list[Table]:
     """All tables of a comparison."""
     saturated = {label: found.results[label, "saturated"] for label in found.labels}
     paced = {label: found.results[label, "trace"] for label in found.labels}
-    return [measured("How much it serves (saturated: every request queued at 0)", saturated, SERVED),
+    return [measured(f"How much it serves (saturated: {_queued(found)})", saturated, SERVED),
             measured(f"How it feels ({_pace(found)})", paced, FELT),
             ratio_table(found), *map(short_ladder, found.ladders.values()), slot_table(found), waste_table(found),
             step_table(found), side_by_side(saturated)]
+
+
+def _queued(found: Comparison) -> str:
+    waits = found.results[found.labels[0], "saturated"].setup.turns_wait
+    return "every request queued at 0" + (", later turns with the answer to the one before" if waits else "")
 
 
 def _pace(found: Comparison) -> str:

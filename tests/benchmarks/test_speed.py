@@ -18,8 +18,8 @@ from simulator.pipeline import replica_for
 from simulator.policies import POLICIES, Policy, Sglang, Tgi, Vllm
 from simulator.replica import Replica
 from simulator.scenario import Scenario
+from simulator.sending import sending
 from simulator.setup import prepare
-from simulator.simulate import requests_of
 
 pytest.importorskip("pytest_benchmark", reason="needs pip install 'batchsim[bench]'")
 
@@ -32,7 +32,7 @@ STRETCH = 15
 def midway(scenario: Scenario) -> tuple[Environment, Replica]:
     """A simulation that has gone so far that all slots are taken and requests end all the time."""
     setup, env = prepare(scenario), Environment(initial_time=0)
-    client = Client(env, requests_of(setup), setup.policy.max_outstanding)
+    client = Client(env, sending(setup)[0], setup.policy.max_outstanding)
     memory = setup.policy.memory(setup.deployment, setup.output)
     replica = replica_for(env, setup.policy, memory, setup.cost, setup.output.tolist(), on_finish=client.finished)
     client.send_to(replica)

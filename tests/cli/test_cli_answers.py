@@ -111,6 +111,21 @@ def test_what_was_left_out_is_said(batchsim: Call, tmp_path: Path) -> None:
     assert "rejected: longer than max_model_len: 1; the largest has 9,005 tokens" in out
 
 
+def test_later_turns_wait_or_come_as_recorded(batchsim: Call, tmp_path: Path) -> None:
+    (tmp_path / "talk.jsonl").write_text(
+        '{"timestamp": 0, "input_length": 10, "output_length": 5, "session_id": "a", "delay": 0}\n'
+        '{"timestamp": 1, "input_length": 30, "output_length": 5, "session_id": "a", "delay": 90000}\n')
+    told = ("run", "--trace", "talk.jsonl", "--trace-format", "mooncake")
+    waits, cut, recorded = (answer(batchsim, *told, "--json", *flags) for flags in (
+        [], ["--cap-gaps", "60"], ["--turns", "recorded"]))
+    found = [json.loads(each) for each in (waits, cut, recorded)]
+    assert [(each["turns"], each["skipped"], each["cap_gaps"]) for each in found] == [
+        ("wait", 0, None), ("wait", 0, 60), ("recorded", None, None)]
+    assert [round(each["duration"], -1) for each in found] == [90, 60, 0]
+    assert "turns wait for the answer to the one before" in answer(batchsim, *told)
+    assert "turns are sent at their own times" in answer(batchsim, *told, "--turns", "recorded")
+
+
 def test_compare_gives_runs_and_ratios(batchsim: Call, tmp_path: Path) -> None:
     status, out, err = batchsim("compare", "--num-prompts", "40", "--json", "--quiet", "-o", "there")
     found = json.loads(out)

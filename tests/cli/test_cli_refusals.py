@@ -29,6 +29,10 @@ WORDS = [
     ("run --mix azure-code-2023=x", "--mix azure-code-2023 must be a number, not 'x'"),
     ("run --sample 2", "--sample must be at most 1, not 2.0"),
     ("run --too-long cut", "--too-long must be reject or truncate, not 'cut'"),
+    ("run --turns never", "--turns must be wait or recorded, not 'never'"),
+    ("run --cap-gaps=-1", "--cap-gaps must be a number of at least 0, not -1.0"),
+    ("run --require-prefixes", "trace 'azure-conv-2023' does not tell which prompts begin alike (no hash ids, no turns "
+     "that repeat the one before), so what a prefix cache saves on it cannot be known; take a trace with hash ids"),
     ("run --ttft-timeout 0", "--ttft-timeout must be above 0, not 0.0"),
     ("run --max-retries 1.5", "--max-retries must be a whole number, not '1.5'"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),

@@ -69,6 +69,7 @@ def test_gaps_are_capped_on_the_clock_that_the_trace_has():
     assert replayed.arrival.tolist() == [0, 60 * SECOND, 60 * SECOND + SECOND // 10]
     recorded = trace.cap_gaps(60).scale_rate(10)
     assert recorded.arrival.tolist() == [0, 6 * SECOND, 6 * SECOND + SECOND // 10]
+    assert talk().cap_gaps(8e-9).think.tolist() == [0, 0, 7, 8, 8]
     with pytest.raises(TraceError, match="the longest gap must be 0 s or more, not -1"):
         trace.cap_gaps(-1)
 
