@@ -27,7 +27,7 @@ from simulator.studies.switches import Switch
 from simulator.traffic import read_trace
 from traces import Trace, load
 
-MOST_SWITCHES = 5
+MOST_SWITCHES = 6
 """Of which Shapley shares are worked out unquestioned: each more takes twice the runs."""
 Measure = Callable[[Mapping[str, Scenario]], Mapping[str, Point]]
 """Runs scenarios, and gives their points by the same keys."""
@@ -108,7 +108,7 @@ def attribute(trace: Trace | str = "azure-conv-2023", start: Policy | str = "sta
     Example:
         >>> found = attribute("azure-conv-2023", num_prompts=50)
         >>> [rung.key for rung in found.ladder]
-        ['', 'granularity', 'memory', 'padding', 'prefill', 'prefix']
+        ['', 'granularity', 'cap', 'memory', 'padding', 'prefill', 'prefix']
     """
     choose("metric", metric, METRICS)
     scenario = scenario_of(**{"load": "trace" if metric == "goodput" else "saturated", "trace": trace, **options})

@@ -13,9 +13,11 @@ from simulator.studies.rungs import Rung, ratio
 CONVENTIONS = {
     "granularity": "Memory reserved, slots freed at every step: a request enters as soon as its whole reservation "
                    "finds a place, and nobody is preempted.",
+    "cap": "The other's cap over one's own memory: as many as its max_num_seqs (or batch) says and the memory lets in, "
+           "which its reservations bound. The other's memory under one's own cap: max_num_seqs is the batch that the "
+           "baseline would form, and the other way round.",
     "memory": "Blocks, but whole batches: prompts enter by blocks; who has finished gives up its blocks and keeps its "
-              "slot; a preempted request leads the next batch. The cap is that of the memory's owner: a batch where "
-              "memory is reserved, max_num_seqs where it is paged.",
+              "slot; a preempted request leads the next batch.",
     "padding": "Padded steps: prompts are as wide as the longest of the step, contexts too. That changes what steps "
                "cost, not who is in them.",
     "prefill": "Prompts alone: whole, in a step of their own before decodes go on. In a whole batch, mixing them does "
@@ -64,8 +66,8 @@ def _product(order: str, rungs: Sequence[Rung]) -> str:
 
 
 def _words(rung: Rung) -> str:
-    """The switch, and for memory how much larger the batch becomes."""
-    if rung.key != "memory":
+    """The switch, and for cap and memory how much larger the batch becomes."""
+    if rung.key not in ("cap", "memory"):
         return rung.words
     return f"{rung.words}: {rung.before.sequences:,} to {rung.point.sequences:,} sequences at once"
 
