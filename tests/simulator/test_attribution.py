@@ -267,7 +267,10 @@ def test_a_ratio_without_a_value_is_told_as_none() -> None:
     found = attribute(trace, settings=SMALL, metric="goodput", goodput={"e2el": 1e-9}, **OPTIONS)
     assert found.total is None
     assert found.ladder[1].factor is None
-    assert story(found) == ["good requests/s: static 0, vllm 0.", "That is no ratio: one of the two serves nothing."]
+    assert story(found) == ["good requests/s: static 0, vllm 0.", 
+                            "That is no ratio: static and vllm serve nothing within the objectives."]
+    assert ladder_table(found).title == ("One switch after the other, in the natural order; no ratio, for static and "
+                                         "vllm serve nothing within the objectives")
     assert records(found)["ratio"] is None
     assert len(frame(found)) == 0
     with pytest.raises(InputError, match="loosen the objectives"):
@@ -295,6 +298,30 @@ def test_it_is_told_in_sentences_and_tables(found: Attribution) -> None:
                                             "[2] + slots refilled at every step"]
     assert (rows[1][3], rows[-1][3]) == ("1.00x", f"{float(found.total or 0):.2f}x")
     assert [row[1] for row in flag_table(found).rows] == [flags or "(none)" for flags in row_flags(found)]
+
+
+def test_the_sentences_do_not_contradict_each_other() -> None:
+    """A bound is of the order of arrival, and slots in seconds stand beside slots in steps."""
+    rows = [(0, 1 + 37 * (at % 7 == 0), 2 + 20 * (at % 5 == 0)) for at in range(40)]
+    found = attribute(trace_of(rows), settings={"static.max_batch_size": 4}, cost_model=Affine(10, 1, 3, 1))
+    text, worth = " ".join(story(found)), {rung.key: rung for rung in found.ladder}
+    own, ragged = worth["granularity"], found.ladders["with padding first"][2]
+    assert f"{float(own.factor):.2f}x in tokens a second beside {float(own.factor_in_steps):.2f}x in steps" in text
+    assert ragged.key == "granularity"
+    assert own.factor > ragged.factor
+    assert f"{float(ragged.factor):.2f}x with padding first" in text
+    assert "in steps with up to 4 at once" in text
+    assert worth["cap"].factor < 1
+    assert "4 to 40 sequences at once; larger padded batches pad more" in text
+
+
+def test_the_bound_is_of_the_batches_that_ran() -> None:
+    """Memory for two lets no batch of eight run: the bound is that of two."""
+    found = attribute(spread([0], 30), StaticBatching(max_batch_size=8, reserve="model"), Vllm(),
+                      **{**OPTIONS, "kv_capacity_tokens": 2 * MODEL_LEN + 1})
+    assert found.ladder[0].point.slots == 8
+    assert found.bound is not None
+    assert found.bound.slots == 2
 
 
 def test_the_records_are_plain(found: Attribution) -> None:
