@@ -29,7 +29,7 @@ def _chain(scheduling: Ratio, paged: Ratio, deployed: Ratio) -> str:
     if not (scheduling.value and paged.value and deployed.value):
         return ""
     return (f"{deployed.policy}: {deployed.value:.2f} = {scheduling.value:.2f} (no idle slots) "
-            f"x {paged.value / scheduling.value:.2f} (its memory rule, and the batch that allows) "
+            f"x {paged.value / scheduling.value:.2f} (its memory rule and its cap) "
             f"x {deployed.value / paged.value:.2f} (no padding).")
 
 

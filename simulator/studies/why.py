@@ -13,9 +13,9 @@ from simulator.studies.rungs import Rung, ratio
 CONVENTIONS = {
     "granularity": "Memory reserved, slots freed at every step: a request enters as soon as its whole reservation "
                    "finds a place, and nobody is preempted.",
-    "cap": "The other's cap over one's own memory: as many as its max_num_seqs (or batch) says and the memory lets in, "
-           "which its reservations bound. The other's memory under one's own cap: max_num_seqs is the batch that the "
-           "baseline would form, and the other way round.",
+    "cap": "The other's cap over one's own memory: batches as large as the other's cap and one's own memory rule "
+           "allow; reservations that find no place stay out. The other's memory under one's own cap: paged "
+           "memory with the baseline's batch as max_num_seqs, or reservations with max_num_seqs as the batch.",
     "memory": "Blocks, but whole batches: prompts enter by blocks; who has finished gives up its blocks and keeps its "
               "slot; a preempted request leads the next batch.",
     "padding": "Padded steps: prompts are as wide as the longest of the step, contexts too. That changes what steps "
@@ -74,12 +74,12 @@ def _product(order: str, rungs: Sequence[Rung]) -> str:
 
 
 def _words(rung: Rung) -> str:
-    """The switch; for cap and memory how much larger the batch becomes, and why that loses where it does."""
-    if rung.key not in ("cap", "memory"):
+    """The switch; for what bounds the batch how much larger it becomes, and why that loses where it does."""
+    if rung.key not in ("cap", "reservation", "memory"):
         return rung.words
-    loss = _loss(rung)
-    return (f"{rung.words}: {rung.before.sequences:,} to {rung.point.sequences:,} sequences at once"
-            f"{f'; {loss}' if loss else ''}")
+    before, after, loss = rung.before.sequences, rung.point.sequences, _loss(rung)
+    grown = f"{before:,} to {after:,} sequences at once" if before != after else f"still {after:,} sequences at once"
+    return f"{rung.words}: {grown}{f'; {loss}' if loss else ''}"
 
 
 def _loss(rung: Rung) -> str:
@@ -107,7 +107,7 @@ def _bounds(found: Attribution) -> list[str]:
         return []
     told = (f"Freed slots alone cannot be worth more than {float(bound.batches):.2f}x in steps with up to "
             f"{bound.slots:,} at once: the longest answer of a batch over the mean of all, for batches in this trace's "
-            f"own order of arrival. In another order the bound is another one: drawn at random, the same lengths have "
+            f"own order of arrival. In another order it may be another: drawn at random, the same lengths have "
             f"{float(bound.order):.2f}x, and exponential lengths {float(bound.harmonic):.2f}x (H_{bound.slots}).")
     own = next((rung for rung in found.ladder if rung.key == "granularity"), None)
     if slots is not None:
@@ -127,8 +127,8 @@ def _seconds(found: Attribution, own: Rung) -> str:
     ragged = next((rung for rung in found.ladders.get("with padding first", ()) if rung.key == "granularity"), None)
     told += ", and refilled slots save padded prompts and finished rows, which cost time but no steps."
     return told if ragged is None else (
-        f"{told} Against a ragged baseline, as in the scheduling ratio of `batchsim compare`, there is none of that to "
-        f"save: {times(ragged.factor)} with padding first.")
+        f"{told} Against a ragged baseline there is none of that to save: {times(ragged.factor)} with padding first. "
+        "The scheduling ratio of `batchsim compare` is against a ragged one too, with prompts mixed in.")
 
 
 def _caveats(found: Attribution) -> list[str]:
