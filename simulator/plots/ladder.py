@@ -14,6 +14,7 @@ from simulator.plots.style import (
     GREEN,
     NAVY,
     ORANGE,
+    PALE_SKY,
     PURPLE,
     SKY,
     SOFT,
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-COLOURS = {"granularity": BLUE, "reservation": SKY, "memory": GREEN, "padding": ORANGE, "forming": NAVY,
-           "prefill": VERMILION, "prefix": PURPLE, "engine": SOFT}
+COLOURS = {"granularity": BLUE, "cap": PALE_SKY, "reservation": SKY, "memory": GREEN, "padding": ORANGE,
+           "forming": NAVY, "prefill": VERMILION, "prefix": PURPLE, "engine": SOFT}
 """Of a switch, the same in every panel; what is no switch is hatched."""
 ARTEFACT: dict[str, Any] = {"facecolor": "#f1f1f1", "edgecolor": "#a8a8a8", "hatch": "//////"}
 ROW = 0.27

@@ -27,7 +27,7 @@ from simulator.studies.switches import Switch
 from simulator.traffic import read_trace
 from traces import Trace, load
 
-MOST_SWITCHES = 5
+MOST_SWITCHES = 6
 """Of which Shapley shares are worked out unquestioned: each more takes twice the runs."""
 Measure = Callable[[Mapping[str, Scenario]], Mapping[str, Point]]
 """Runs scenarios, and gives their points by the same keys."""
@@ -108,7 +108,7 @@ def attribute(trace: Trace | str = "azure-conv-2023", start: Policy | str = "sta
     Example:
         >>> found = attribute("azure-conv-2023", num_prompts=50)
         >>> [rung.key for rung in found.ladder]
-        ['', 'granularity', 'memory', 'padding', 'prefill', 'prefix']
+        ['', 'granularity', 'cap', 'memory', 'padding', 'prefill', 'prefix']
     """
     choose("metric", metric, METRICS)
     scenario = scenario_of(**{"load": "trace" if metric == "goodput" else "saturated", "trace": trace, **options})
@@ -138,7 +138,7 @@ def take_apart(climb: Climb, metric: str, measured: Measure, *, brief: bool = Fa
     """Run what it takes, each run once, and put it together; `brief` is the natural order and nothing else."""
     orders = {NATURAL: climb.keys} if brief else climb.orders()
     corners = {*subsets(climb.keys)} if shapley else {each for order in orders.values() for each in prefixes(order)}
-    corners |= set() if brief else {_slots(climb)}
+    corners |= set() if brief else {_slots(climb), frozenset(climb.keys) & {"granularity"}}
     points = measured(climb.runs(corners))
     found = {corner: points[climb.flags(corner)] for corner in corners}
     foot = found[frozenset()]
@@ -149,8 +149,9 @@ def take_apart(climb: Climb, metric: str, measured: Measure, *, brief: bool = Fa
                        _shares(climb.keys, found, metric) if shapley else None)
     if brief or (climb.foot.granularity, climb.end.granularity) != ("batch", "step"):
         return told
-    return replace(told, bound=_bound(climb, foot), slots_in_steps=ratio(
-        foot.tokens_per_step, found[_slots(climb)].tokens_per_step))
+    freed = [found[corner] for corner in (_slots(climb), frozenset({"granularity"}))]
+    return replace(told, bound=_bound(climb, foot, max(point.sequences for point in (foot, *freed))),
+                   slots_in_steps=ratio(foot.tokens_per_step, freed[0].tokens_per_step))
 
 
 def _slots(climb: Climb) -> Set:
@@ -182,6 +183,7 @@ def _shares(keys: Sequence[str], points: Mapping[Set, Point], metric: str) -> di
     return {key: (shapley_value(key, keys, seconds), shapley_value(key, keys, steps)) for key in keys}
 
 
-def _bound(climb: Climb, foot: Point) -> SlotBound | None:
+def _bound(climb: Climb, foot: Point, at_once: int) -> SlotBound | None:
+    """With the slots that ran: where memory lets fewer in, a cap bounds nothing."""
     setup = prepare(climb.scenario(frozenset()))
-    return slot_bound(setup.output[setup.verdict == 0].tolist(), foot.slots, foot.longest)
+    return slot_bound(setup.output[setup.verdict == 0].tolist(), min(foot.slots, at_once), foot.longest)

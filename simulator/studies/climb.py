@@ -6,13 +6,14 @@ A corner is a set of switches that are thrown. At the two ends stand the policie
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 from simulator.errors import InputError
 from simulator.policies import Hybrid, Policy
 from simulator.scenario import Scenario
-from simulator.setup import scheduling
+from simulator.setup import prepare, scheduling
 from simulator.studies.shapley import Set
-from simulator.studies.switches import as_hybrid, between, corrected, flags_of, switches_between
+from simulator.studies.switches import as_hybrid, between, capped, corrected, flags_of, switches_between
 from traces import Trace
 
 NATURAL = "in the natural order"
@@ -63,7 +64,16 @@ class Climb:
 
     def policy(self, thrown: Iterable[str]) -> Hybrid:
         """The foot with these switches thrown."""
-        return between(self.foot, [switch for switch in self.switches if switch.key in set(thrown)])
+        keys = set(thrown)
+        policy = between(self.foot, [switch for switch in self.switches if switch.key in keys])
+        owner = self.end if "cap" in keys else self.foot
+        # Under another memory rule the owner's knob means another cap: it is another one, or has another default.
+        return policy if policy.reserve == owner.reserve else capped(policy, self._slots["cap" in keys])
+
+    @cached_property
+    def _slots(self) -> tuple[int, ...]:
+        """The caps of both policies as they come out in this scenario."""
+        return tuple(prepare(self._scenario.but(policy=policy)).policy.slots for policy in self._ends)
 
     def flags(self, thrown: Set) -> str:
         """What makes `batchsim run --policy hybrid` the run of this corner; equal runs have equal flags."""

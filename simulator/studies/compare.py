@@ -39,13 +39,14 @@ ASSUMED_SLOTS = 32    # of a baseline that has no cap of its own
 class Ratio:
     """Saturated output throughput of a policy over that of the baseline, from the summaries of both runs.
 
-    See `ratios.RATIOS` for the keys.
+    See `ratios.RATIOS` for the keys; `at_once` is the most requests that the baseline ever ran at once.
     """
 
     key: str
     policy: str
     baseline: Mapping[str, Any]
     continuous: Mapping[str, Any]
+    at_once: int
 
     @property
     def value(self) -> float | None:
@@ -148,8 +149,8 @@ def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     runner = Runner(progress, [*mains.values(), *(side for _, pair in wanted for side in pair.sides), *rungs])
     results = {key: runner.run(main) for key, main in mains.items()}
     equal = {label: runner.run(alike) for label, alike in _alike(wanted, *contenders).items()}
-    ratios = [Ratio(pair.key, label, runner.measure(pair.baseline), runner.measure(pair.continuous))
-              for label, pair in wanted]
+    ratios = [Ratio(pair.key, label, runner.measure(pair.baseline), runner.measure(pair.continuous),
+                    runner.points({pair.key: pair.baseline})[pair.key].sequences) for label, pair in wanted]
     ladders = {label: take_apart(climb, "throughput", runner.points, brief=True) for label, climb in climbs.items()}
     return Comparison(tuple(contenders), results, tuple(ratios), equal, ladders)
 

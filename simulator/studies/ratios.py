@@ -1,7 +1,7 @@
 """Ratios: what the switch from one policy to another is worth, in three steps and never as one number.
 
 - scheduling: both with the same number of slots, no bound on memory or on tokens a step.
-- paged: the baseline reserves each request's declared length; the other policy has its own defaults; one KV pool.
+- paged: each with its own memory rule over one KV pool; static batching reserves each request's declared length.
 - deployed: the same, with the baseline's prompts and contexts padded to the longest of the batch.
 
 Beside `deployed` stands `model_length`: the padded baseline that reserves the model's whole length for each request.
@@ -19,7 +19,7 @@ from simulator.scenario import Scenario
 
 RATIOS = {
     "scheduling": "scheduling alone: equal slots, no other bound",
-    "paged": "with paged memory: equal KV pool, declared lengths",
+    "paged": "each with its own memory rule: equal KV pool",
     "deployed": "as deployed: the same, and the baseline padded",
     "model_length": "(padded, and reserving the whole model length)",
 }

@@ -14,14 +14,15 @@ from simulator.remarks import band_remark
 from simulator.result import Result
 from simulator.studies.attribution import Attribution
 from simulator.studies.ideas import side_by_side
+from simulator.studies.ratio_notes import ratio_note
 from simulator.studies.ratios import RATIOS
-from simulator.studies.why import times
+from simulator.studies.why import idle, times
 from simulator.studies.why_tables import ladder_table
 from simulator.tables import Table
 from traces import shape_of
 
 if TYPE_CHECKING:
-    from simulator.studies.compare import Comparison, Ratio
+    from simulator.studies.compare import Comparison
 
 SERVED = ("completed", "rejected", "failed", "skipped", "duration", "request_throughput", "output_throughput",
           "steady_output_throughput", "steps", "slot_utilization", "mean_batch_size", "kv_usage_mean", "kv_usage_max",
@@ -112,7 +113,7 @@ def ratio_table(found: Comparison) -> Table:
              "-" if ratio.value is None else f"{ratio.value:.2f}x") for ratio in found.ratios]
     return Table("What the switch is worth: three ratios, never one (saturated)",
                  ("", f"{found.labels[0]}, output tokens/s", "output tokens/s", "ratio"), tuple(rows),
-                 " ".join([*map(_chain, *_by_key(found)), *_caveats(found)]))
+                 ratio_note(found))
 
 
 def _throughput(run: Mapping[str, Any]) -> str:
@@ -121,44 +122,15 @@ def _throughput(run: Mapping[str, Any]) -> str:
     return f"{run['output_throughput']:,.0f} ({run['slots']:,} slots)"
 
 
-def _by_key(found: Comparison) -> tuple[list[Ratio], list[Ratio], list[Ratio]]:
-    """The ratios of each policy, one list a key."""
-    return tuple([ratio for ratio in found.ratios if ratio.key == key]    # type: ignore[return-value]
-                 for key in ("scheduling", "paged", "deployed"))
-
-
-def _chain(scheduling: Ratio, paged: Ratio, deployed: Ratio) -> str:
-    """The last ratio as a product of what each step adds."""
-    if not (scheduling.value and paged.value and deployed.value):
-        return ""
-    return (f"{deployed.policy}: {deployed.value:.2f} = {scheduling.value:.2f} (no idle slots) "
-            f"x {paged.value / scheduling.value:.2f} (its memory rule, and the batch that allows) "
-            f"x {deployed.value / paged.value:.2f} (no padding).")
-
-
-def _caveats(found: Comparison) -> list[str]:
-    """What keeps the ratios from meaning what they seem to mean."""
-    baseline = next(ratio.baseline for ratio in found.ratios if ratio.key == "paged")
-    told = []
-    if baseline["kv_usage_max"]:
-        told.append(f"The baseline runs {baseline['slots']:,} slots and uses {baseline['kv_usage_max']:.0%} of the KV "
-                    "pool at most: a larger batch of its own would narrow the second factor.")
-    uncapped = [label for label, result in found.equal_slots.items() if result.policy.slots >= UNLIMITED]
-    told += [f"{label} has no cap on its slots, so they are not equal." for label in uncapped]
-    served = {ratio.baseline["completed"] for ratio in found.ratios if ratio.key != "model_length"}
-    served |= {ratio.continuous["completed"] for ratio in found.ratios}
-    if len(served) > 1:
-        told.append("The runs serve different requests: some are rejected.")
-    return told
-
-
 def short_ladder(found: Attribution) -> Table:
     """Where the ratio as deployed comes from, one switch after the other."""
-    told = ladder_table(found, numbered=False)
-    title = f"Where the {times(found.total)} of {found.names[1]} as deployed comes from (saturated)"
-    return replace(told, title=title, note=(
-        "In this order; the product above takes out padding first. `batchsim why` shows more orders, shares that no "
-        "order decides, and the flags to run each row."))
+    told, name = ladder_table(found, numbered=False), found.names[1]
+    title = (f"Where the {times(found.total)} of {name} as deployed comes from" if found.total else
+             f"From {found.names[0]} to {name} as deployed: no ratio, for {idle(found)}")
+    return replace(told, title=f"{title} (saturated)", note=(
+        "In this order; the product above takes out padding first, so that its first factor is against a ragged "
+        "baseline: against a padded one, refilled slots save padding too. `batchsim why` shows more orders, shares "
+        "that no order decides, and the flags to run each row."))
 
 
 def slot_table(found: Comparison) -> Table:

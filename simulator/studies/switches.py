@@ -31,10 +31,9 @@ class Switch:
 
 HABITS: dict[str, tuple[str, tuple[str, ...]]] = {
     "granularity": ("slots refilled at every step", ("granularity", "scheduling_policy", "max_model_len")),
+    "cap": ("the other's batch cap", ("max_batch_size", "max_num_seqs")),
     "reservation": ("declared length reserved", ()),
-    "memory": ("paged memory, larger batch", (
-        "reserve", "placement", "max_batch_size", "max_num_seqs", "block_size", "watermark",
-        "scheduler_reserve_full_isl")),
+    "memory": ("paged memory", ("reserve", "placement", "block_size", "watermark", "scheduler_reserve_full_isl")),
     "padding": ("no padding", ("padded",)),
     "forming": ("no wait for full batches", ("max_wait",)),
     "prefill": ("prompts mixed with decodes", (
@@ -81,14 +80,31 @@ def settled(policy: Hybrid) -> Hybrid:
 
 def switches_between(start: Hybrid, end: Hybrid, engines_differ: bool = False) -> tuple[Switch, ...]:
     """Those that differ, in the natural order; thrown all together they make the end of the start."""
-    found = []
+    found, differs = [], {"engine": engines_differ, "cap": _caps_differ(start, end)}
     for key, (words, knobs) in HABITS.items():
         changes = {knob: getattr(end, knob) for knob in knobs}
         if key == "reservation" and start.reserve == "model" and end.paged:
             found.append(Switch(key, words, {"reserve": "declared"}))
-        elif (key == "engine" and engines_differ) or any(getattr(start, knob) != changes[knob] for knob in knobs):
+        elif differs.get(key) or (key != "cap" and any(getattr(start, knob) != changes[knob] for knob in knobs)):
             found.append(Switch(key, words, changes))
     return tuple(found)
+
+
+def _caps_differ(start: Hybrid, end: Hybrid) -> bool:
+    """Whether the knobs that act say so; the default of a batch depends on what it reserves."""
+    caps = [getattr(policy, cap_of(policy)) for policy in (start, end)]
+    return caps[0] != caps[1] or (caps[0] is None and start.reserve != end.reserve)
+
+
+def cap_of(policy: Hybrid) -> str:
+    """The knob that caps the requests at once."""
+    return "max_num_seqs" if policy.paged else "max_batch_size"
+
+
+def capped(policy: Hybrid, slots: int) -> Hybrid:
+    """The policy with up to so many requests at once."""
+    cap: dict[str, Any] = {cap_of(policy): slots}
+    return settled(replace(policy, **cap))
 
 
 def between(start: Hybrid, thrown: Iterable[Switch]) -> Hybrid:

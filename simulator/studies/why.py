@@ -13,9 +13,11 @@ from simulator.studies.rungs import Rung, ratio
 CONVENTIONS = {
     "granularity": "Memory reserved, slots freed at every step: a request enters as soon as its whole reservation "
                    "finds a place, and nobody is preempted.",
+    "cap": "The other's cap over one's own memory: batches as large as the other's cap and one's own memory rule "
+           "allow; reservations that find no place stay out. The other's memory under one's own cap: paged "
+           "memory with the baseline's batch as max_num_seqs, or reservations with max_num_seqs as the batch.",
     "memory": "Blocks, but whole batches: prompts enter by blocks; who has finished gives up its blocks and keeps its "
-              "slot; a preempted request leads the next batch. The cap is that of the memory's owner: a batch where "
-              "memory is reserved, max_num_seqs where it is paged.",
+              "slot; a preempted request leads the next batch.",
     "padding": "Padded steps: prompts are as wide as the longest of the step, contexts too. That changes what steps "
                "cost, not who is in them.",
     "prefill": "Prompts alone: whole, in a step of their own before decodes go on. In a whole batch, mixing them does "
@@ -39,13 +41,21 @@ def story(found: Attribution) -> list[str]:
     measured = ", ".join(f"{name} {value}" for name, value in zip(found.names, values, strict=True))
     told = [f"{METRICS[found.metric]}: {measured}."]
     if not found.total:
-        return [*told, "That is no ratio: one of the two serves nothing.", *_caveats(found)]
+        return [*told, f"That is no ratio: {idle(found)}.", *_caveats(found)]
     told[0] += (f" The switch is worth {times(found.total)}; in steps, as if every step cost the same, "
                 f"{times(found.total_in_steps)}.")
     told += [*_corrections(found), *(_product(words, rungs) for words, rungs in found.ladders.items())]
     if len(found.ladders) > 1:
         told.append("The order matters: a habit is worth what the others leave it to do.")
     return [*told, *([_shares(found)] if found.shares else []), *_bounds(found), *_caveats(found)]
+
+
+def idle(found: Attribution) -> str:
+    """Which of the two serves nothing that counts, in words."""
+    names = [name for name, rung in zip(found.names, (found.ladder[0], found.ladder[-1]), strict=True)
+             if not rung.point.worth(found.metric)]
+    verb = "serves" if len(names) == 1 else "serve"
+    return f"{' and '.join(names)} {verb} nothing{' within the objectives' if found.metric == 'goodput' else ''}"
 
 
 def _corrections(found: Attribution) -> list[str]:
@@ -64,10 +74,21 @@ def _product(order: str, rungs: Sequence[Rung]) -> str:
 
 
 def _words(rung: Rung) -> str:
-    """The switch, and for memory how much larger the batch becomes."""
-    if rung.key != "memory":
+    """The switch; for what bounds the batch how much larger it becomes, and why that loses where it does."""
+    if rung.key not in ("cap", "reservation", "memory"):
         return rung.words
-    return f"{rung.words}: {rung.before.sequences:,} to {rung.point.sequences:,} sequences at once"
+    before, after, loss = rung.before.sequences, rung.point.sequences, _loss(rung)
+    grown = f"{before:,} to {after:,} sequences at once" if before != after else f"still {after:,} sequences at once"
+    return f"{rung.words}: {grown}{f'; {loss}' if loss else ''}"
+
+
+def _loss(rung: Rung) -> str:
+    """Why a larger batch serves less, where it does."""
+    if rung.metric == "goodput" or not rung.factor or rung.factor >= Fraction(995, 1000):
+        return ""
+    if "padded=true" in rung.flags and rung.point.sequences > rung.before.sequences:
+        return "larger padded batches pad more"
+    return "who is preempted is computed again" if rung.point.preemptions > rung.before.preemptions else ""
 
 
 def _shares(found: Attribution) -> str:
@@ -84,15 +105,30 @@ def _bounds(found: Attribution) -> list[str]:
     bound, slots = found.bound, found.slots_in_steps
     if bound is None:
         return []
-    told = (f"Freed slots alone cannot be worth more than {float(bound.batches):.2f}x in steps with batches of "
-            f"{bound.slots:,}: the longest answer of a batch over the mean of all. Batches drawn at random from these "
-            f"lengths would give {float(bound.order):.2f}x, exponential lengths {float(bound.harmonic):.2f}x (H_"
-            f"{bound.slots}).")
+    told = (f"Freed slots alone cannot be worth more than {float(bound.batches):.2f}x in steps with up to "
+            f"{bound.slots:,} at once: the longest answer of a batch over the mean of all, for batches in this trace's "
+            f"own order of arrival. In another order it may be another: drawn at random, the same lengths have "
+            f"{float(bound.order):.2f}x, and exponential lengths {float(bound.harmonic):.2f}x (H_{bound.slots}).")
+    own = next((rung for rung in found.ladder if rung.key == "granularity"), None)
     if slots is not None:
         told += f" Here they come to {times(slots)} with prompts mixed in"
-        own = next((rung.factor_in_steps for rung in found.ladder if rung.key == "granularity"), None)
-        told += "." if own == slots else f", {times(own)} with prompts in steps of their own."
-    return [told]
+        told += "." if not own or own.factor_in_steps == slots else (
+            f", {times(own.factor_in_steps)} with prompts in steps of their own.")
+    return [told, *([_seconds(found, own)] if own and found.metric == "throughput" else [])]
+
+
+def _seconds(found: Attribution, own: Rung) -> str:
+    """Why slots are worth more, or less, in seconds than in steps."""
+    told = (f"Slots are worth {times(own.factor)} in tokens a second beside {times(own.factor_in_steps)} in steps, for "
+            "steps differ in what they cost")
+    told += ": fuller ones cost more"
+    if "padded=true" not in own.flags:
+        return f"{told}."
+    ragged = next((rung for rung in found.ladders.get("with padding first", ()) if rung.key == "granularity"), None)
+    told += ", and refilled slots save padded prompts and finished rows, which cost time but no steps."
+    return told if ragged is None else (
+        f"{told} Against a ragged baseline there is none of that to save: {times(ragged.factor)} with padding first. "
+        "The scheduling ratio of `batchsim compare` is against a ragged one too, with prompts mixed in.")
 
 
 def _caveats(found: Attribution) -> list[str]:

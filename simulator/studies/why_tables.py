@@ -9,7 +9,7 @@ from simulator.studies.attribution import Attribution
 from simulator.studies.climb import NATURAL
 from simulator.studies.points import METRICS, Point
 from simulator.studies.rungs import Rung
-from simulator.studies.why import number, share, times
+from simulator.studies.why import idle, number, share, times
 from simulator.tables import Table
 
 
@@ -25,7 +25,9 @@ def ladder_table(found: Attribution, order: str = NATURAL, numbered: bool = True
     artefacts = found.corrections[:-1] if order == NATURAL else ()
     rows = [_row(found, rung, numbers[rung.flags], None) for rung in artefacts]
     rows += [_row(found, rung, numbers[rung.flags], foot) for rung in _footed(found, order)]
-    return Table(f"Where {times(found.total)} comes from, {order}",
+    title = (f"Where {times(found.total)} comes from, {order}" if found.total else
+             f"One switch after the other, {order}; no ratio, for {idle(found)}")
+    return Table(title,
                  ("", METRICS[found.metric], "factor", "so far", "steps", "in steps", "at once", "preemptions"),
                  tuple(rows), "Factors up to the row where `so far` begins are artefacts of the baseline, and not "
                  "counted." if artefacts else "")

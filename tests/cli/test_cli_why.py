@@ -79,8 +79,8 @@ def test_a_ratio_without_a_value_has_no_figure(batchsim: Call, tmp_path: Path) -
 @pytest.mark.parametrize(("line", "told"), [
     ("why --from dynamic", "dynamic cannot be taken apart by switches: choose among static, vllm and hybrid"),
     ("why --metric speed", "unknown metric 'speed' (known: throughput, goodput, cost)"),
-    ("why --shapley --max-switches 3", "5 switches differ, and their Shapley shares take up to 32 runs: give "
-                                       "--max-switches 5 if you have the time"),
+    ("why --shapley --max-switches 3", "6 switches differ, and their Shapley shares take up to 64 runs: give "
+                                       "--max-switches 6 if you have the time"),
     ("why --max-switches many", "--max-switches must be a whole number, not 'many'"),
     ("why --batch x", "--batch must be a whole number, not 'x'"),
     ("why --batch 0", "static: max_batch_size must be a whole number of at least 1, not 0"),

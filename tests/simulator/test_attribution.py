@@ -17,9 +17,12 @@ from worlds import STEP, Affine, trace_of
 import simulator as sim
 from cost_models import Constant
 from simulator.errors import InputError
-from simulator.policies import Hybrid, StaticBatching, Vllm
+from simulator.policies import Hybrid, Policy, StaticBatching, Vllm
+from simulator.scenario import scenario_of
+from simulator.setup import prepare
 from simulator.studies.attribution import Attribution, attribute
 from simulator.studies.bound import expected_longest, harmonic, slot_bound
+from simulator.studies.climb import Climb
 from simulator.studies.points import Point
 from simulator.studies.rungs import Rung
 from simulator.studies.shapley import prefixes, shapley_value, subsets
@@ -160,7 +163,7 @@ def test_the_ends_are_the_policies_themselves(found: Attribution) -> None:
 def test_a_batch_cannot_mix_its_prompts_and_a_reservation_cannot_be_shared() -> None:
     start, end = as_hybrid(StaticBatching(padded=True)), as_hybrid(Vllm())
     every = {switch.key: switch for switch in switches_between(start, end)}
-    assert list(every) == ["granularity", "memory", "padding", "prefill", "prefix"]
+    assert list(every) == ["granularity", "cap", "memory", "padding", "prefill", "prefix"]
     assert between(start, [every["prefill"]]) == between(start, [])
     assert between(start, [every["prefix"]]) == between(start, [])
     assert between(start, every.values()) == end
@@ -168,9 +171,9 @@ def test_a_batch_cannot_mix_its_prompts_and_a_reservation_cannot_be_shared() -> 
 
 
 @pytest.mark.parametrize(("knobs", "keys"), [
-    ({}, ["granularity", "memory", "prefill", "prefix"]),
-    ({"padded": True, "max_wait": inf}, ["granularity", "memory", "padding", "forming", "prefill", "prefix"]),
-    ({"reserve": "model"}, ["granularity", "reservation", "memory", "prefill", "prefix"]),
+    ({}, ["granularity", "cap", "memory", "prefill", "prefix"]),
+    ({"padded": True, "max_wait": inf}, ["granularity", "cap", "memory", "padding", "forming", "prefill", "prefix"]),
+    ({"reserve": "model"}, ["granularity", "cap", "reservation", "memory", "prefill", "prefix"]),
 ])
 def test_only_what_differs_counts(knobs: dict[str, Any], keys: list[str]) -> None:
     found = attribute(spread([0], 12), StaticBatching(**knobs), Vllm(), **OPTIONS)
@@ -185,6 +188,41 @@ def test_blocks_make_reservations_pointless() -> None:
     assert between(start, [every["reservation"], every["memory"]]) == between(start, [every["memory"]])
 
 
+ROOMY = {**OPTIONS, "kv_capacity_tokens": 20_000}
+
+
+def test_the_cap_is_one_thing_and_the_memory_another() -> None:
+    """Where memory has room for everybody, a cap is all that blocks bring; with the same cap they bring nothing."""
+    rows = spread([0], 60)
+    found = attribute(rows, StaticBatching(max_batch_size=3), Vllm(block_size=1, max_num_seqs=9), **ROOMY)
+    worth = {rung.key: rung for rung in found.ladder}
+    assert [worth[key].point.sequences for key in ("granularity", "cap", "memory")] == [3, 9, 9]
+    assert worth["memory"].factor == 1
+    behind = {rung.key: rung.point.sequences for rung in found.ladders["from behind"]}
+    assert (behind["memory"], behind["cap"]) == (3, 9), "paged memory alone runs the baseline's batch"
+    same = attribute(rows, StaticBatching(max_batch_size=9), Vllm(block_size=1, max_num_seqs=9), **ROOMY)
+    assert "cap" not in [switch.key for switch in same.switches]
+
+
+def test_reservations_bound_a_larger_cap() -> None:
+    found = attribute(spread([0], 60), StaticBatching(max_batch_size=2, reserve="model"), Vllm(), **OPTIONS)
+    worth = {rung.key: rung.point.sequences for rung in found.ladder}
+    assert worth["cap"] == OPTIONS["kv_capacity_tokens"] // MODEL_LEN
+    assert worth["reservation"] > worth["cap"] > worth["granularity"] == 2
+
+
+@pytest.mark.parametrize("ends", [
+    (StaticBatching(), Vllm()), (Vllm(), StaticBatching()), (StaticBatching(reserve="model"), Vllm(max_num_seqs=7)),
+    (StaticBatching(), Hybrid(granularity="batch", reserve="exact", prefill="alone", enable_prefix_caching=False)),
+])
+def test_a_cap_that_nobody_gave_is_the_one_that_comes_out(ends: tuple[Policy, Policy]) -> None:
+    """With the cap alone on the other side, the slots are the other's; with all but the cap, they are the start's."""
+    climb = Climb(scenario_of(trace=spread([0], 20), load="saturated", **OPTIONS), *ends)
+    slots = [prepare(climb.scenario(frozenset()).but(policy=policy)).policy.slots for policy in ends]
+    for corner in subsets(climb.keys):
+        assert prepare(climb.scenario(corner)).policy.slots == slots["cap" in corner], climb.flags(corner)
+
+
 def test_a_ladder_leads_down_as_well_as_up() -> None:
     up, down = (attribute(spread([0], 30), *ends, settings=SMALL, **OPTIONS)
                 for ends in (("static", "vllm"), ("vllm", "static")))
@@ -195,7 +233,7 @@ def test_a_ladder_leads_down_as_well_as_up() -> None:
 
 
 def test_host_time_is_a_switch_where_the_policies_differ_in_it() -> None:
-    found = attribute(spread([0], 30), settings=SMALL, **OPTIONS, shapley=True, max_switches=6,
+    found = attribute(spread([0], 30), settings=SMALL, **OPTIONS, shapley=True, max_switches=7,
                       scheduler_overhead={"vllm": (1e-5, 1e-6)})
     assert found.switches[-1].key == "engine"
     assert found.ladder[-1].factor is not None
@@ -229,7 +267,10 @@ def test_a_ratio_without_a_value_is_told_as_none() -> None:
     found = attribute(trace, settings=SMALL, metric="goodput", goodput={"e2el": 1e-9}, **OPTIONS)
     assert found.total is None
     assert found.ladder[1].factor is None
-    assert story(found) == ["good requests/s: static 0, vllm 0.", "That is no ratio: one of the two serves nothing."]
+    assert story(found) == ["good requests/s: static 0, vllm 0.", 
+                            "That is no ratio: static and vllm serve nothing within the objectives."]
+    assert ladder_table(found).title == ("One switch after the other, in the natural order; no ratio, for static and "
+                                         "vllm serve nothing within the objectives")
     assert records(found)["ratio"] is None
     assert len(frame(found)) == 0
     with pytest.raises(InputError, match="loosen the objectives"):
@@ -242,7 +283,7 @@ def test_any_number_of_workers_gives_the_same(found: Attribution) -> None:
                       told=lambda done, of: told.append((done, of)), **OPTIONS)
     assert records(again) == records(found)
     assert [done for done, _ in told] == list(range(1, len(told) + 1))
-    assert len(told) == told[-1][1] == 18 + 1, "of 32 corners 18 differ, and the start has an artefact"
+    assert len(told) == told[-1][1] == 36 + 1, "of 64 corners 36 differ, and the start has an artefact"
 
 
 def test_it_is_told_in_sentences_and_tables(found: Attribution) -> None:
@@ -257,6 +298,30 @@ def test_it_is_told_in_sentences_and_tables(found: Attribution) -> None:
                                             "[2] + slots refilled at every step"]
     assert (rows[1][3], rows[-1][3]) == ("1.00x", f"{float(found.total or 0):.2f}x")
     assert [row[1] for row in flag_table(found).rows] == [flags or "(none)" for flags in row_flags(found)]
+
+
+def test_the_sentences_do_not_contradict_each_other() -> None:
+    """A bound is of the order of arrival, and slots in seconds stand beside slots in steps."""
+    rows = [(0, 1 + 37 * (at % 7 == 0), 2 + 20 * (at % 5 == 0)) for at in range(40)]
+    found = attribute(trace_of(rows), settings={"static.max_batch_size": 4}, cost_model=Affine(10, 1, 3, 1))
+    text, worth = " ".join(story(found)), {rung.key: rung for rung in found.ladder}
+    own, ragged = worth["granularity"], found.ladders["with padding first"][2]
+    assert f"{float(own.factor):.2f}x in tokens a second beside {float(own.factor_in_steps):.2f}x in steps" in text
+    assert ragged.key == "granularity"
+    assert own.factor > ragged.factor
+    assert f"{float(ragged.factor):.2f}x with padding first" in text
+    assert "in steps with up to 4 at once" in text
+    assert worth["cap"].factor < 1
+    assert "4 to 40 sequences at once; larger padded batches pad more" in text
+
+
+def test_the_bound_is_of_the_batches_that_ran() -> None:
+    """Memory for two lets no batch of eight run: the bound is that of two."""
+    found = attribute(spread([0], 30), StaticBatching(max_batch_size=8, reserve="model"), Vllm(),
+                      **{**OPTIONS, "kv_capacity_tokens": 2 * MODEL_LEN + 1})
+    assert found.ladder[0].point.slots == 8
+    assert found.bound is not None
+    assert found.bound.slots == 2
 
 
 def test_the_records_are_plain(found: Attribution) -> None:
@@ -288,8 +353,8 @@ def test_flags_leave_out_what_cannot_act() -> None:
     ({"start": "hybrid"}, "hybrid and vllm differ in no switch: change a knob of one of them"),
     ({"metric": "goodput"}, "goodput needs an objective: give --goodput ttft:500,tpot:50, for example"),
     ({"metric": "cots"}, "unknown metric 'cots': did you mean 'cost'? (known: throughput, goodput, cost)"),
-    ({"shapley": True, "max_switches": 4}, "5 switches differ, and their Shapley shares take up to 32 runs: give "
-                                           "--max-switches 5 if you have the time"),
+    ({"shapley": True, "max_switches": 4}, "6 switches differ, and their Shapley shares take up to 64 runs: give "
+                                           "--max-switches 6 if you have the time"),
     ({"workers": 0}, "workers must be a whole number of at least 1, not 0"),
 ])
 def test_what_it_refuses(arguments: dict[str, Any], told: str) -> None:

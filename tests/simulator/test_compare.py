@@ -15,6 +15,7 @@ from cost_models import Constant
 from simulator.errors import InputError
 from simulator.policies import StaticBatching, Vllm
 from simulator.studies import runner
+from simulator.studies.sections import ratio_table
 from traces import ReadReport, Trace
 
 
@@ -75,7 +76,7 @@ def test_the_records_are_flat_and_name_policy_and_load() -> None:
     assert not [value for run in document["runs"] for value in run.values() if isinstance(value, dict | list)]
 
 
-RUNS = 8 + 4
+RUNS = 8 + 5
 """Of a comparison of two: those that it shows, and the policies between the two."""
 
 
@@ -157,3 +158,21 @@ def test_a_band_is_of_the_runs_that_are_shown() -> None:
     assert all(result.band is None for result in found.equal_slots.values())
     assert told[-1][1] <= told[-1][2]
     assert sum("with every step 5% shorter or longer: output tokens/s" in table.note for table in found.tables()) == 2
+
+
+ROWS = [9, 1, 1, 7] * 4
+
+
+@pytest.mark.parametrize(("batch", "tokens", "told"), [
+    (2, 10_000, "Its cap binds the baseline: it runs 2 slots and uses 0% of the KV pool at most, so a larger batch"),
+    (8, 60, "Memory binds the baseline: it runs 4 at once at most, with 87% of the KV pool in use, so memory does "
+            "not let it have the 8 slots of scheduling alone."),
+    (None, 40, "The baseline runs 3 at once at most, with 98% of the KV pool in use: memory has no room for a larger "
+               "batch of its own."),
+])
+def test_the_note_says_whether_the_cap_or_the_memory_binds(batch: int | None, tokens: int, told: str) -> None:
+    found = sim.compare(trace_of(ROWS), settings={"max_batch_size": batch}, cost_model=Constant(1000),
+                        kv_capacity_tokens=tokens, max_tokens="9", max_model_len=16)
+    note = ratio_table(found).note
+    assert told in note
+    assert sum(part in note for part in ("cap binds", "Memory binds", "no room")) == 1
