@@ -16,8 +16,6 @@ from traces import Trace, shape_of
 Load = Literal["saturated", "trace"]
 TooLong = Literal["reject", "truncate"]
 MAPPINGS = ("knobs", "goodput", "scheduler_overhead", "mix", "tenants")
-FARTHEST = 1e8
-"""Seconds of the longest timeout or pause: three years."""
 MOST_BIAS = 100
 """Percent; steps that much shorter would take no time."""
 
@@ -128,7 +126,9 @@ class Scenario:
         self._check_traffic()
         for policy, overhead in self.scheduler_overhead.items():
             checks.not_negative(f"scheduler_overhead of {policy}", *checks.pair("scheduler_overhead", overhead))
+            checks.lasting(f"scheduler_overhead of {policy}", *overhead)
         checks.not_negative("request_overhead", self.request_overhead or 0)
+        checks.lasting("request_overhead", self.request_overhead or 0)
         if self.noise not in (None, "profile"):
             checks.not_negative("noise, if not profile,", self.noise)
         if self.error_band not in (None, "stated"):
@@ -157,8 +157,8 @@ class Scenario:
                 checks.above_zero(f"{name} {part}", weight)
         for name in ("ttft_timeout", "request_timeout", "retry_backoff"):
             checks.not_negative(name, getattr(self, name) or 0)
-            if (getattr(self, name) or 0) > FARTHEST:
-                raise InputError(f"{name} must be at most {FARTHEST:g} seconds, not {getattr(self, name)}")
+            if (getattr(self, name) or 0) > checks.FARTHEST:
+                raise InputError(f"{name} must be at most {checks.FARTHEST:g} seconds, not {getattr(self, name)}")
         checks.count("max_retries", self.max_retries, 0)
         if self.max_retries > 30:
             raise InputError(f"max_retries must be at most 30, not {self.max_retries}")

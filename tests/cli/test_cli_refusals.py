@@ -31,6 +31,8 @@ WORDS = [
     ("run --too-long cut", "--too-long must be reject or truncate, not 'cut'"),
     ("run --ttft-timeout 0", "--ttft-timeout must be above 0, not 0.0"),
     ("run --max-retries 1.5", "--max-retries must be a whole number, not '1.5'"),
+    ("run --request-overhead 1e300", "--request-overhead must be at most 1e+11 ms, not 1e+300"),
+    ("run --scheduler-overhead all:1e300,1", "scheduler_overhead of all must be at most 1e+11 ms, not 1e+300"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
     ("run --zzz", "unknown option '--zzz': see `batchsim run --help`"),
     ("--zzz", "unknown option '--zzz': see `batchsim --help`"),
