@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from traces.arrivals import MOST_REQUESTS
 from traces.errors import TraceError, shown
 from traces.laws import LAWS, Law
 from traces.lengths import sample_lengths
@@ -51,7 +52,7 @@ class Spec:
             object.__setattr__(self, part, one_of(kinds, getattr(self, part), part))
         if not self.rows and self.arrivals.rows:
             object.__setattr__(self, "rows", self.arrivals.rows)
-        count("rows", self.rows)
+        count("rows", self.rows, most=MOST_REQUESTS)
         if self.arrivals.rows not in (None, self.rows):
             raise TraceError(f"rows is {self.rows}, but the counts of the arrivals come to {self.arrivals.rows}")
         number("spearman", self.spearman, above=-1 - 1e-9, most=1)

@@ -42,5 +42,5 @@ def test_other_sizes_are_refused(text: str) -> None:
 
 
 def test_a_size_of_thousands_of_digits_is_refused_and_quoted_in_part() -> None:
-    with pytest.raises(CostModelError, match="such as 1,2,4,8, got '9{60}'$"):
+    with pytest.raises(CostModelError, match=r"such as 1,2,4,8, got '9{60}'$"):
         graph_sizes("9" * 5000)

@@ -84,6 +84,7 @@ def test_what_is_no_process_is_refused_in_one_line(facts, words):
 
 @pytest.mark.parametrize(("changes", "words"), [
     ({"rows": 0}, "rows must be a whole number of at least 1"), ({"spearman": 1.5}, "spearman must be"),
+    ({"rows": 10**15}, "rows must be at most 100,000,000, not 1000000000000000"),
     ({"arrivals": {"kind": "windows", "counts": [3, 4]}}, "rows is 400, but the counts of the arrivals come to 7"),
     ({"output": None}, "output: must be a mapping"), ({"name": 3}, "name must be text"),
     ({"seed": 1}, "unknown key 'seed'"),
@@ -125,6 +126,12 @@ def test_a_file_that_is_no_spec_is_refused_with_its_name(tmp_path, content, word
         load(f"gen:{path}")
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_spec_without_an_end_is_refused(monkeypatch):
+    monkeypatch.setattr("traces.strict.MOST_TEXT", 1 << 20)
+    with pytest.raises(TraceError, match=r"^/dev/zero: holds more than 1 MiB of text$"):
+        load("gen:/dev/zero")
 
 
 def test_a_spec_that_is_not_there_and_options_for_files_are_refused():
