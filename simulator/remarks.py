@@ -23,6 +23,8 @@ def remarks(result: Result) -> list[str]:
     ]
     lines = [f"{count:,} {what}" for count, what in told if count]
     lines += report.notes
+    if result.scenario.load == "saturated" and (result.scenario.ttft_timeout or result.scenario.request_timeout):
+        lines.append("a client that saturates waits for ever: its timeouts are not used; --load trace uses them")
     if summary["aborted"]:
         lines.insert(0, f"aborted: {TIMED_OUT}: {summary['aborted']:,}")
     if summary["failed"]:

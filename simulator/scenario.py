@@ -40,8 +40,10 @@ class Scenario:
         request_rate: Replace the times by a process of so many requests a second; inf: all at 0.
         burstiness: Shape of the Gamma gaps of that process: 1 is Poisson, inf constant.
         max_concurrency: Most requests outstanding at the client.
-        ttft_timeout: Seconds after which the client cancels a request without a first token; None: it waits.
-        request_timeout: Seconds after which it cancels a request without its whole answer; None: it waits.
+        ttft_timeout: Seconds after which the client cancels a request without a first token; None: it waits, as it does
+            where load is saturated.
+        request_timeout: Seconds after which it cancels a request without its whole answer; None: it waits, as
+            above.
         max_retries: How often the client sends a request again that timed out or was refused.
         retry_backoff: Seconds before the first of these tries; doubled from one to the next.
         max_tokens: Declared output lengths: "exact", N, "xF", "model", or None for the default rule.
