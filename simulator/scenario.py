@@ -164,7 +164,7 @@ class Scenario:
         checks.count("max_retries", self.max_retries, 0)
         if self.max_retries > 30:
             raise InputError(f"max_retries must be at most 30, not {self.max_retries}")
-        replaces = shape_of(self.shape).replaces if self.shape else False
+        replaces = shape_of(self.shape).replaces if self.shape is not None else False
         if (self.request_rate is not None) + (self.rate_scale != 1) + replaces > 1:
             raise InputError("rate_scale speeds up the trace's own times, and request_rate and the ramps and stages of "
                              "shape replace them: give one")

@@ -16,9 +16,20 @@ from traces.errors import TraceError, plain, shown, unknown
 
 T = TypeVar("T")
 # The C parser is ten times as fast; PyYAML is sometimes built without it.
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Safe = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LARGEST = 1 << 62
 MOST_TEXT = 64 << 20
+
+
+class _Loader(_Safe):    # type: ignore[misc,valid-type]
+    """Refuses a key that is written twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
+        written = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for at, key in enumerate(written):
+            if key in written[:at]:
+                raise yaml.MarkedYAMLError(problem=f"key {shown(key)} appears twice", problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep)
 
 
 def read_text(path: Path) -> str:

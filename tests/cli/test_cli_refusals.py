@@ -170,6 +170,8 @@ def test_a_place_where_nothing_can_be_written(refused: Refused, tmp_path: Path) 
 
 @pytest.mark.parametrize(("line", "message"), [
     ("run -o ''", "--result-dir must name a directory, not ''"),
+    ("why -o ''", "--result-dir must name a directory, not ''"),
+    ("run --shape ''", "unknown shape ''"),
     ("run --set .max_num_seqs=3", "names no policy before its dot: write max_num_seqs or POLICY.max_num_seqs"),
     ("run --policy static --set run_to=inf", "static: run_to must be at most 131072"),
     ("run --set block_size=5000000000", "vllm: block_size must be at most 1048576, not 5000000000"),

@@ -117,7 +117,8 @@ def test_files_of_lengths_lie_beside_the_spec(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("content", "words"), [
     ("", "must be a mapping"), ("- 1", "must be a mapping"), ("{", "line"), ("a: b: c", "line 1"),
     (b"\xff", "not a text"), ("rows: 3", "lacks"), ("1: 2", "unknown key 1"),
-    ("a: !!python/object:os.system x", "line 1"),
+    ("a: !!python/object:os.system x", "line 1"), ("name: a\nname: b\n", "line 1: key 'name' appears twice"),
+    ("name: a\nprompt: {kind: fixed, tokens: 1, tokens: 2}\n", "line 2: key 'tokens' appears twice"),
 ])
 def test_a_file_that_is_no_spec_is_refused_with_its_name(tmp_path, content, words):
     path = tmp_path / "bad.yaml"
