@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from traces.arrivals import MOST_REQUESTS
+from traces.arrivals import MOST_REQUESTS, is_number
 from traces.errors import TraceError, shown
 from traces.laws import LAWS, Law
 from traces.lengths import sample_lengths
 from traces.processes import PROCESSES, Process
 from traces.report import ReadReport
-from traces.strict import count, made, number, one_of, read_yaml, texts
+from traces.strict import count, made, one_of, read_yaml, texts
 from traces.trace import Trace
 
 
@@ -55,7 +55,8 @@ class Spec:
         count("rows", self.rows, most=MOST_REQUESTS)
         if self.arrivals.rows not in (None, self.rows):
             raise TraceError(f"rows is {self.rows}, but the counts of the arrivals come to {self.arrivals.rows}")
-        number("spearman", self.spearman, above=-1 - 1e-9, most=1)
+        if not is_number(self.spearman) or not -1 <= self.spearman <= 1:
+            raise TraceError(f"spearman must be a number from -1 to 1, not {shown(self.spearman)}")
 
     def said(self) -> str:
         """Where the trace comes from, in words."""

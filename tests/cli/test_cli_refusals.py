@@ -25,7 +25,8 @@ WORDS = [
     ("run --shape stage:5", "cannot read shape 'stage:5' (there are ramp:1-10/300s (requests a second from 1 to 10 in "
      "300 s), stage:5/60s,10/60s, burst:x5/10s@60s (5 times the rate for 10 s from 60 s on), joined by '+')"),
     ("run --tenants chat", "azure-conv-2023 names no tenants; --columns tenant=NAME says which column does"),
-    ("run --tenants chat=2,", "--tenants takes NAME=VALUE, not '=1'"),
+    ("run --tenants chat=2,", "--tenants takes NAME or NAME=X, not ''"),
+    ("run --scheduler-overhead foo:1,1", f"unknown policy of scheduler_overhead 'foo' (known: all, {KNOWN}"),
     ("run --mix azure-code-2023=x", "--mix azure-code-2023 must be a number, not 'x'"),
     ("run --sample 2", "--sample must be at most 1, not 2.0"),
     ("run --too-long cut", "--too-long must be reject or truncate, not 'cut'"),
@@ -170,6 +171,7 @@ def test_a_place_where_nothing_can_be_written(refused: Refused, tmp_path: Path) 
 
 @pytest.mark.parametrize(("line", "message"), [
     ("run -o ''", "--result-dir must name a directory, not ''"),
+    ("run --mix ''", "--mix takes NAME or NAME=X, not ''"),
     ("why -o ''", "--result-dir must name a directory, not ''"),
     ("run --shape ''", "unknown shape ''"),
     ("run --set .max_num_seqs=3", "names no policy before its dot: write max_num_seqs or POLICY.max_num_seqs"),

@@ -83,7 +83,8 @@ def test_what_is_no_process_is_refused_in_one_line(facts, words):
 
 
 @pytest.mark.parametrize(("changes", "words"), [
-    ({"rows": 0}, "rows must be a whole number of at least 1"), ({"spearman": 1.5}, "spearman must be"),
+    ({"rows": 0}, "rows must be a whole number of at least 1"),
+    ({"spearman": 1.5}, "spearman must be a number from -1 to 1, not 1.5"),
     ({"rows": 10**15}, "rows must be at most 100,000,000, not 1000000000000000"),
     ({"arrivals": {"kind": "windows", "counts": [3, 4]}}, "rows is 400, but the counts of the arrivals come to 7"),
     ({"output": None}, "output: must be a mapping"), ({"name": 3}, "name must be text"),
