@@ -12,6 +12,10 @@ from cost_models.base import CostModel, CostModelError, StepShape
 
 VLLM_SIZES = (1, 2, 4, *range(8, 257, 8), *range(272, 513, 16))
 """What vLLM captures by default."""
+DIGITS = 9
+"""Of the largest size."""
+SHOWN = 60
+"""Characters of what is refused that are quoted."""
 
 
 def graph_sizes(text: str) -> tuple[int, ...]:
@@ -23,8 +27,8 @@ def graph_sizes(text: str) -> tuple[int, ...]:
     if text in ("vllm", "none"):
         return VLLM_SIZES if text == "vllm" else ()
     words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() and int(word) > 0 for word in words):
-        raise CostModelError(f"CUDA graph sizes are vllm, none or numbers such as 1,2,4,8, got '{text}'")
+    if not all(word.isdecimal() and len(word) <= DIGITS and int(word) > 0 for word in words):
+        raise CostModelError(f"CUDA graph sizes are vllm, none or numbers such as 1,2,4,8, got '{text[:SHOWN]}'")
     return tuple(sorted({int(word) for word in words}))
 
 

@@ -6,8 +6,10 @@ step or after a stretch that was cut short. Steps are independent of each other:
 averages out, and a bias of the costs is not its business.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from math import exp, log, sqrt
+from itertools import pairwise
+from math import exp, sqrt
 
 import numpy as np
 
@@ -15,8 +17,10 @@ from cost_models.base import CostModel, CostModelError, StepShape, regime_of
 from cost_models.linear import ARRAY_FROM
 from cost_models.residuals import normal_knots
 
-WIDEST = 10
-"""Largest standard deviation over the mean; a slip of the keyboard is larger."""
+WIDEST = 2
+"""Largest standard deviation over the mean; with a larger one the outermost knots alone would have to make it."""
+FINE = 10**9
+"""Parts of 1 to which the width of a log-normal is found."""
 MASK = (1 << 64) - 1
 GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
@@ -68,7 +72,8 @@ class Noise:
 
 def noise_for(cost: CostModel, noise: str | float, seed: int, replica: int = 0) -> Noise:
     """``profile``: the residuals that the cost model's calibration found. A number: that standard deviation, over
-    the mean, of log-normal factors. Raises CostModelError where the model states no error.
+    the mean, of factors that are log-normal but for their cut tails. Raises CostModelError where the model states no
+    error.
     """
     if noise == "profile":
         found = cost.residuals()
@@ -78,9 +83,24 @@ def noise_for(cost: CostModel, noise: str | float, seed: int, replica: int = 0) 
     spread = float(noise)
     if not 0 <= spread <= WIDEST:
         raise CostModelError(f"noise must be 'profile' or a share of the mean from 0 to {WIDEST}, got {noise!r}")
-    width = sqrt(log(1 + spread * spread))
-    quantiles = tuple(exp(width * z) for z in normal_knots())
-    return Noise(dict.fromkeys(("decode", "prefill", "mixed"), quantiles), seed, replica)
+    return Noise(dict.fromkeys(("decode", "prefill", "mixed"), _log_normal(spread)), seed, replica)
+
+
+def _log_normal(spread: float) -> list[float]:
+    """Quantiles of a log-normal, so much wider that what is drawn between them has this spread without the tails."""
+    normal = normal_knots()
+
+    def quantiles(parts: int) -> list[float]:
+        return [exp(parts / FINE * z) for z in normal]
+
+    return quantiles(bisect_left(range(WIDEST * FINE), spread, key=lambda parts: spread_of(quantiles(parts))))
+
+
+def spread_of(quantiles: Sequence[float]) -> float:
+    """Standard deviation over the mean of what is drawn between these quantiles."""
+    knots = centred(quantiles)
+    squares = sum(low * low + low * high + high * high for low, high in pairwise(knots)) / 3
+    return sqrt(max(0.0, squares / (len(knots) - 1) - 1))
 
 
 def centred(quantiles: Sequence[float]) -> list[float]:

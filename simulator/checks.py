@@ -7,6 +7,9 @@ from math import inf, isnan
 from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED
 
+FARTHEST = 1e8
+"""Seconds of the longest timeout, pause or overhead: three years."""
+
 
 def is_number(value: object) -> bool:
     """Whether it is a number other than NaN; true and false are none."""
@@ -34,6 +37,13 @@ def not_negative(name: str, *found: object) -> None:
     for value in found:
         if not (is_number(value) and 0 <= value < inf):    # type: ignore[operator]
             raise InputError(f"{name} must be a number of at least 0, not {value!r}")
+
+
+def lasting(name: str, *milliseconds: float) -> None:
+    """Refuse what lasts longer than anybody waits."""
+    for value in milliseconds:
+        if value > FARTHEST * 1e3:
+            raise InputError(f"{name} must be at most {FARTHEST * 1e3:g} ms, not {value:g}")
 
 
 def pair(name: str, value: object) -> tuple[object, ...]:

@@ -26,6 +26,8 @@ def remarks(result: Result) -> list[str]:
     lines += [*report.notes, *turns_remark(result.setup)]
     if summary["skipped"]:
         lines.insert(0, f"{SKIPPED}: {summary['skipped']:,}")
+    if result.scenario.load == "saturated" and (result.scenario.ttft_timeout or result.scenario.request_timeout):
+        lines.append("a client that saturates waits for ever: its timeouts are not used; --load trace uses them")
     if summary["aborted"]:
         lines.insert(0, f"aborted: {TIMED_OUT}: {summary['aborted']:,}")
     if summary["failed"]:

@@ -17,8 +17,6 @@ Load = Literal["saturated", "trace"]
 TooLong = Literal["reject", "truncate"]
 Turns = Literal["wait", "recorded"]
 MAPPINGS = ("knobs", "goodput", "scheduler_overhead", "mix", "tenants")
-FARTHEST = 1e8
-"""Seconds of the longest timeout or pause: three years."""
 MOST_BIAS = 100
 """Percent; steps that much shorter would take no time."""
 
@@ -48,8 +46,10 @@ class Scenario:
             not answered are skipped. "recorded": every turn is sent at its own time.
         require_prefixes: Decline a trace that does not tell which prompts begin alike.
         max_concurrency: Most requests outstanding at the client.
-        ttft_timeout: Seconds after which the client cancels a request without a first token; None: it waits.
-        request_timeout: Seconds after which it cancels a request without its whole answer; None: it waits.
+        ttft_timeout: Seconds after which the client cancels a request without a first token; None: it waits, as it does
+            where load is saturated.
+        request_timeout: Seconds after which it cancels a request without its whole answer; None: it waits, as
+            above.
         max_retries: How often the client sends a request again that timed out or was refused.
         retry_backoff: Seconds before the first of these tries; doubled from one to the next.
         max_tokens: Declared output lengths: "exact", N, "xF", "model", or None for the default rule.
@@ -137,7 +137,9 @@ class Scenario:
         self._check_traffic()
         for policy, overhead in self.scheduler_overhead.items():
             checks.not_negative(f"scheduler_overhead of {policy}", *checks.pair("scheduler_overhead", overhead))
+            checks.lasting(f"scheduler_overhead of {policy}", *overhead)
         checks.not_negative("request_overhead", self.request_overhead or 0)
+        checks.lasting("request_overhead", self.request_overhead or 0)
         if self.noise not in (None, "profile"):
             checks.not_negative("noise, if not profile,", self.noise)
         if self.error_band not in (None, "stated"):
@@ -170,12 +172,12 @@ class Scenario:
                 checks.above_zero(f"{name} {part}", weight)
         for name in ("ttft_timeout", "request_timeout", "retry_backoff", "cap_gaps"):
             checks.not_negative(name, getattr(self, name) or 0)
-            if (getattr(self, name) or 0) > FARTHEST:
-                raise InputError(f"{name} must be at most {FARTHEST:g} seconds, not {getattr(self, name)}")
+            if (getattr(self, name) or 0) > checks.FARTHEST:
+                raise InputError(f"{name} must be at most {checks.FARTHEST:g} seconds, not {getattr(self, name)}")
         checks.count("max_retries", self.max_retries, 0)
         if self.max_retries > 30:
             raise InputError(f"max_retries must be at most 30, not {self.max_retries}")
-        replaces = shape_of(self.shape).replaces if self.shape else False
+        replaces = shape_of(self.shape).replaces if self.shape is not None else False
         if (self.request_rate is not None) + (self.rate_scale != 1) + replaces > 1:
             raise InputError("rate_scale speeds up the trace's own times, and request_rate and the ramps and stages of "
                              "shape replace them: give one")

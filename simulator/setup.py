@@ -162,7 +162,7 @@ def _request_overhead(scenario: Scenario, cost: CostModel) -> int:
 def scheduling(scenario: Scenario, policy: str) -> tuple[int, int]:
     """What the scheduler of this policy adds to a step, in ns: a constant, and for each request that runs."""
     for name in scenario.scheduler_overhead:
-        choose("policy of scheduler_overhead", name, ("all", *POLICIES, policy))
+        choose("policy of scheduler_overhead", name, dict.fromkeys(("all", *POLICIES, policy)))
     constant, each = scenario.scheduler_overhead.get(policy, scenario.scheduler_overhead.get("all", (0.0, 0.0)))
     return round(constant * 1e6), round(each * 1e6)
 

@@ -16,6 +16,8 @@ Int64 = npt.NDArray[np.int64]
 SECOND = 1_000_000_000
 LONGEST_NS = 1 << 62
 """Latest time of a trace: 146 years, far enough from the end of int64 to add to it."""
+MOST_REQUESTS = 100_000_000
+"""Requests of the longest trace that is drawn or repeated: some GiB."""
 
 
 def gamma_arrivals(n: int, rate: float, burstiness: float, rng: np.random.Generator) -> Int64:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traces.errors import TraceError, plain, shown
-from traces.strict import LARGEST, count, number
+from traces.strict import LARGEST, count, number, read_text
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -166,8 +166,13 @@ class Empirical:
 
     @cached_property
     def _sorted(self) -> Int64:
+        path = Path(self.file)
         try:
-            lines = Path(self.file).read_text(encoding="utf-8").split()
+            if path.exists() and not path.is_file():
+                raise TraceError(f"file {plain(self.file)} is no regular file: name one with a number a line")
+            lines = read_text(path).split()
+        except TraceError:
+            raise
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "not text"
             raise TraceError(f"file {plain(self.file)}: {reason}") from None

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from traces.arrivals import LONGEST_NS, SECOND, gamma_arrivals, is_number
+from traces.arrivals import LONGEST_NS, MOST_REQUESTS, SECOND, gamma_arrivals, is_number
 from traces.columns import Int64
 from traces.errors import TraceError, shown
 from traces.joining import joined
@@ -45,6 +45,9 @@ def repeated(trace: Trace, rounds: int) -> Trace:
     length = span + (round(span / (len(trace) - 1)) if len(trace) > 1 else 0)
     if length * rounds > LONGEST_NS:
         raise TraceError(f"{rounds} rounds of {trace.name} take more than 146 years")
+    if len(trace) * rounds > MOST_REQUESTS:
+        raise TraceError(f"{rounds} rounds of {trace.name} come to {len(trace) * rounds:,} requests: repeat it less "
+                         f"often, {MOST_REQUESTS:,} requests are the most")
     whole = joined(trace.name, [trace] * rounds, [trace.arrival + length * at for at in range(rounds)], akin=False)
     return whole.noted(f"repeated: {rounds} rounds")
 

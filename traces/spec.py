@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from traces.arrivals import MOST_REQUESTS, is_number
 from traces.conversing import converse
 from traces.dialogue import Dialogue
 from traces.errors import TraceError, shown
@@ -17,7 +18,7 @@ from traces.laws import LAWS, Law
 from traces.lengths import sample_lengths
 from traces.processes import PROCESSES, Process
 from traces.report import ReadReport
-from traces.strict import count, made, number, one_of, read_yaml, texts
+from traces.strict import count, made, one_of, read_yaml, texts
 from traces.trace import Trace
 
 
@@ -57,14 +58,15 @@ class Spec:
         if isinstance(self.turns, Mapping):
             object.__setattr__(self, "turns", made(Dialogue, self.turns, "turns"))
         self._count_rows()
-        number("spearman", self.spearman, above=-1 - 1e-9, most=1)
+        if not is_number(self.spearman) or not -1 <= self.spearman <= 1:
+            raise TraceError(f"spearman must be a number from -1 to 1, not {shown(self.spearman)}")
 
     def _count_rows(self) -> None:
         """Rows, turns and arrivals must agree, as far as each is said."""
         all_, first = (self.turns.rows, self.turns.conversations) if self.turns else (self.arrivals.rows, None)
         if not self.rows and all_:
             object.__setattr__(self, "rows", all_)
-        count("rows", self.rows)
+        count("rows", self.rows, most=MOST_REQUESTS)
         if all_ not in (None, self.rows):
             said = "turns" if self.turns else "counts of the arrivals"
             raise TraceError(f"rows is {self.rows}, but the {said} come to {all_}")

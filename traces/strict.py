@@ -16,14 +16,37 @@ from traces.errors import TraceError, plain, shown, unknown
 
 T = TypeVar("T")
 # The C parser is ten times as fast; PyYAML is sometimes built without it.
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Safe = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LARGEST = 1 << 62
+MOST_TEXT = 64 << 20
+
+
+class _Loader(_Safe):    # type: ignore[misc,valid-type]
+    """Refuses a key that is written twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
+        written = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for at, key in enumerate(written):
+            if key in written[:at]:
+                raise yaml.MarkedYAMLError(problem=f"key {shown(key)} appears twice", problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+def read_text(path: Path) -> str:
+    """Content of a text file; raises TraceError for more than MOST_TEXT characters, as of a device without an end."""
+    with path.open(encoding="utf-8") as stream:
+        text = stream.read(MOST_TEXT + 1)
+    if len(text) > MOST_TEXT:
+        raise TraceError(f"{plain(str(path))}: holds more than {MOST_TEXT >> 20} MiB of text")
+    return text
 
 
 def read_yaml(path: Path) -> Any:
     """Content of a YAML file; raises TraceError if there is none, or it is not YAML."""
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        return yaml.load(read_text(path), Loader=_Loader)
+    except TraceError:
+        raise
     except OSError as error:
         raise TraceError(f"{plain(str(path))}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -66,10 +89,12 @@ def number(name: str, value: object, *, above: float = 0, most: float = LARGEST)
         raise TraceError(f"{name} must be a number above {above:g}, not {shown(value)}")
 
 
-def count(name: str, value: object, least: int = 1) -> None:
-    """Refuse what is no whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST:
+def count(name: str, value: object, least: int = 1, most: int = LARGEST) -> None:
+    """Refuse what is no whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise TraceError(f"{name} must be a whole number of at least {least}, not {shown(value)}")
+    if value > most:
+        raise TraceError(f"{name} must be at most {most:,}, not {shown(value)}")
 
 
 def texts(given: object, *names: str) -> None:

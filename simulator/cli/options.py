@@ -15,7 +15,7 @@ from typer import Option
 import traces
 from simulator.cli import complete, values
 from simulator.cli.shaping import TRAFFIC, Shaped
-from simulator.errors import InputError, choose
+from simulator.errors import choose
 from simulator.memory.base import UNLIMITED
 from simulator.scenario import Scenario
 from simulator.summary import LATENCIES, date
@@ -190,9 +190,7 @@ class Written:
     @property
     def directory(self) -> str:
         """Where the files go."""
-        if self.result_dir == "":
-            raise InputError("--result-dir must name a directory, not ''")
-        return self.result_dir or RESULT_DIR
+        return RESULT_DIR if self.result_dir is None else self.result_dir
 
     @property
     def asked(self) -> dict[str, Any]:

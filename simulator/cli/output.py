@@ -34,6 +34,8 @@ class ResultDirectory:
     """
 
     def __init__(self, path: str | Path, *, force: bool = False) -> None:
+        if not str(path):
+            raise InputError("--result-dir must name a directory, not ''")
         self.path, self._force = Path(path), force
 
     def check(self, names: Iterable[str]) -> None:

@@ -47,9 +47,9 @@ class Shaped:
     max_concurrency: Annotated[str | None, Option(metavar="N|inf", rich_help_panel=CLIENT, help=(
         "Most requests outstanding at the client."))] = None
     ttft_timeout: Annotated[str | None, Option(metavar="S", rich_help_panel=CLIENT, help=(
-        "Cancel a request without a first token after S seconds."))] = None
+        "Cancel a request without a first token after S seconds; not with a saturated load."))] = None
     request_timeout: Annotated[str | None, Option(metavar="S", rich_help_panel=CLIENT, help=(
-        "Cancel a request without its whole answer after S seconds."))] = None
+        "Cancel a request without its whole answer after S seconds; not with a saturated load."))] = None
     max_retries: Annotated[str, Option(metavar="N", rich_help_panel=CLIENT, help=(
         "Send a request again up to N times, if it timed out or was refused."))] = str(Scenario.max_retries)
     retry_backoff: Annotated[str, Option(metavar="S", rich_help_panel=CLIENT, help=(

@@ -96,7 +96,11 @@ def overheads(texts: Iterable[str] | None) -> dict[str, tuple[float, float]]:
 
 def weights(flag: str, texts: Iterable[str] | None) -> dict[str, float]:
     """NAME or NAME=X, several between commas or one after the other: the number of each name, 1 if none is given."""
-    named = [part if "=" in part else f"{part}=1" for text in texts or () for part in text.split(",")]
+    parts = [part for text in texts or () for part in text.split(",")]
+    for part in parts:
+        if not part.strip():
+            raise InputError(f"{flag} takes NAME or NAME=X, not {shown(part)}")
+    named = [part if "=" in part else f"{part}=1" for part in parts]
     return {name: number(f"{flag} {name}", value) or 0.0 for name, value in pairs(flag, named).items()}
 
 

@@ -25,7 +25,8 @@ WORDS = [
     ("run --shape stage:5", "cannot read shape 'stage:5' (there are ramp:1-10/300s (requests a second from 1 to 10 in "
      "300 s), stage:5/60s,10/60s, burst:x5/10s@60s (5 times the rate for 10 s from 60 s on), joined by '+')"),
     ("run --tenants chat", "azure-conv-2023 names no tenants; --columns tenant=NAME says which column does"),
-    ("run --tenants chat=2,", "--tenants takes NAME=VALUE, not '=1'"),
+    ("run --tenants chat=2,", "--tenants takes NAME or NAME=X, not ''"),
+    ("run --scheduler-overhead foo:1,1", f"unknown policy of scheduler_overhead 'foo' (known: all, {KNOWN}"),
     ("run --mix azure-code-2023=x", "--mix azure-code-2023 must be a number, not 'x'"),
     ("run --sample 2", "--sample must be at most 1, not 2.0"),
     ("run --too-long cut", "--too-long must be reject or truncate, not 'cut'"),
@@ -35,6 +36,8 @@ WORDS = [
      "that repeat the one before), so what a prefix cache saves on it cannot be known; take a trace with hash ids"),
     ("run --ttft-timeout 0", "--ttft-timeout must be above 0, not 0.0"),
     ("run --max-retries 1.5", "--max-retries must be a whole number, not '1.5'"),
+    ("run --request-overhead 1e300", "--request-overhead must be at most 1e+11 ms, not 1e+300"),
+    ("run --scheduler-overhead all:1e300,1", "scheduler_overhead of all must be at most 1e+11 ms, not 1e+300"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
     ("run --zzz", "unknown option '--zzz': see `batchsim run --help`"),
     ("--zzz", "unknown option '--zzz': see `batchsim --help`"),
@@ -172,6 +175,9 @@ def test_a_place_where_nothing_can_be_written(refused: Refused, tmp_path: Path) 
 
 @pytest.mark.parametrize(("line", "message"), [
     ("run -o ''", "--result-dir must name a directory, not ''"),
+    ("run --mix ''", "--mix takes NAME or NAME=X, not ''"),
+    ("why -o ''", "--result-dir must name a directory, not ''"),
+    ("run --shape ''", "unknown shape ''"),
     ("run --set .max_num_seqs=3", "names no policy before its dot: write max_num_seqs or POLICY.max_num_seqs"),
     ("run --policy static --set run_to=inf", "static: run_to must be at most 131072"),
     ("run --set block_size=5000000000", "vllm: block_size must be at most 1048576, not 5000000000"),

@@ -34,8 +34,13 @@ def test_it_says_so() -> None:
     assert padded.origin == f"{ROOFLINE.origin}; decode rows padded to 2 captured sizes up to 16"
 
 
-@pytest.mark.parametrize("text", ["", "vlm", "1,,2", "0", "-4", "1.5"])
+@pytest.mark.parametrize("text", ["", "vlm", "1,,2", "0", "-4", "1.5", "1,1000000000"])
 def test_other_sizes_are_refused(text: str) -> None:
     with pytest.raises(CostModelError) as caught:
         graph_sizes(text)
     assert str(caught.value) == f"CUDA graph sizes are vllm, none or numbers such as 1,2,4,8, got '{text}'"
+
+
+def test_a_size_of_thousands_of_digits_is_refused_and_quoted_in_part() -> None:
+    with pytest.raises(CostModelError, match=r"such as 1,2,4,8, got '9{60}'$"):
+        graph_sizes("9" * 5000)

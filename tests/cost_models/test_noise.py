@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cost_models import CapturedGraphs, Constant, CostModelError, Noise, Regimes, StepShape, cost_model, read_profile
 from cost_models.fits import Error, Errors
-from cost_models.noise import centred, noise_for
+from cost_models.noise import WIDEST, centred, noise_for, spread_of
 from cost_models.residuals import residuals
 
 DECODE, PREFILL, MIXED = StepShape(4, 400), StepShape(0, 0, ((9, 0),)), StepShape(4, 400, ((9, 0),))
@@ -35,8 +35,27 @@ def test_the_mean_over_the_quantiles_is_one(quantiles: list[float]) -> None:
 def test_steps_keep_their_mean(how: str | float) -> None:
     drawn = factors(noise_for(H100, how, seed=3))
     assert drawn.mean() == pytest.approx(1, abs=4 * drawn.std() / len(drawn) ** 0.5)
-    if isinstance(how, float):
-        assert drawn.std() == pytest.approx(how, rel=0.1 if how < 1 else 0.3)    # 65 knots cut the longest tails
+
+
+@pytest.mark.parametrize("spread", [0.05, 0.3, 1.0])
+def test_a_number_is_the_standard_deviation_of_what_is_drawn(spread: float) -> None:
+    drawn = factors(noise_for(H100, spread, seed=3), 400_000)
+    assert drawn.std() / drawn.mean() == pytest.approx(spread, rel=0.01)
+
+
+def test_the_widest_noise_is_within_reach() -> None:
+    knots = noise_for(H100, WIDEST, seed=3)._factors["decode"]
+    assert spread_of(knots) == pytest.approx(WIDEST, rel=1e-6)
+
+
+@given(low=st.floats(0, 9), width=st.floats(0, 9))
+def test_the_spread_between_two_quantiles_is_that_of_a_uniform_draw(low: float, width: float) -> None:
+    low += 1
+    assert spread_of((low, low + width)) == pytest.approx(width / 12**0.5 / (low + width / 2), abs=1e-7)
+
+
+def test_no_noise_is_no_noise() -> None:
+    assert set(noise_for(H100, 0.0, seed=3).draw([1000] * 500, 0, DECODE)) == {1000}
 
 
 def test_the_scatter_has_the_error_that_is_stated() -> None:
@@ -98,7 +117,7 @@ def test_a_step_lasts_at_least_one_ns() -> None:
     ("how", "message"),
     [
         ("profile", "'constant:1' states no error to draw noise from: give a number, as in 0.1"),
-        (11.0, "noise must be 'profile' or a share of the mean from 0 to 10, got 11.0"),
+        (11.0, "noise must be 'profile' or a share of the mean from 0 to 2, got 11.0"),
     ],
 )
 def test_what_cannot_be_drawn(how: str | float, message: str) -> None:

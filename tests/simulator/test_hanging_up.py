@@ -33,6 +33,7 @@ from simulator.policies import (
     Vllm,
     Vllm0,
 )
+from simulator.remarks import remarks
 from simulator.simulate import run, simulate
 
 ONE = Vllm(max_num_seqs=1)
@@ -140,6 +141,15 @@ def test_conservation_in_the_summary() -> None:
 def test_who_waits_for_ever_is_not_counted() -> None:
     found = simulate("azure-conv-2023", num_prompts=20).summary()
     assert [found[name] for name in ("aborted", "timed_out", "retried")] == [None, None, None]
+
+
+def test_a_client_that_saturates_waits_and_says_so() -> None:
+    def told(**options: Any) -> list[bool]:
+        result = simulate(trace_of([(0, 1, 4)]), cost_model=Constant(MS), **options)
+        return ["its timeouts are not used" in line for line in remarks(result)]
+    assert told(load="saturated", ttft_timeout=0.001) == told(load="saturated", request_timeout=0.001) == [True]
+    assert told(load="saturated") == []
+    assert not any(told(load="trace", ttft_timeout=0.001))
 
 
 def test_an_answer_that_comes_whole_has_its_first_token_with_the_last() -> None:

@@ -83,6 +83,15 @@ def test_a_file_of_no_lengths_is_refused(tmp_path, content):
         Empirical(str(path))
 
 
+def test_lengths_come_from_a_regular_file_of_bounded_size(tmp_path, monkeypatch):
+    with pytest.raises(TraceError, match=r"^file /dev/zero is no regular"):
+        Empirical("/dev/zero")
+    monkeypatch.setattr("traces.strict.MOST_TEXT", 8)
+    (tmp_path / "long.txt").write_text("5\n" * 5)
+    with pytest.raises(TraceError, match=r"long\.txt: holds more than"):
+        Empirical(str(tmp_path / "long.txt"))
+
+
 @given(u=st.lists(st.floats(0, 1), min_size=2, max_size=30), law=st.sampled_from([
     Exponential(mean=3), Exponential(mean=1e12), Lognormal(median=1, sigma=3), Lognormal(median=1e15, sigma=90),
     Uniform(1, 10**15), Quantiles(list(range(101)), [99.5]),

@@ -82,6 +82,15 @@ def test_a_bundled_name_wins_over_a_file_and_a_path_does_not(write, tmp_path, mo
     assert len(load(Path("azure-conv-2023"), unit="s")) == 3
 
 
+def test_a_format_that_states_its_unit_takes_no_other(write):
+    path = write("arrival_ns,prompt_tokens,output_tokens\n0,1,1\n5,1,1\n")
+    with pytest.raises(TraceError, match="the format batchsim states its own unit, ns: leave unit s out, or say "
+                                         "--columns arrival=arrival_ns with it"):
+        load(path, unit="s")
+    assert load(path, unit="ns").arrival.tolist() == [0, 5]
+    assert load(path, unit="us", columns={"arrival": "arrival_ns"}).arrival.tolist() == [0, 5000]
+
+
 def test_options_for_files_do_not_fit_bundled_names():
     with pytest.raises(TraceError, match="is drawn, not read: format, columns, unit and prompts are for files"):
         load("azure-conv-2023", unit="s")

@@ -57,7 +57,8 @@ def test_hash_ids_may_be_absent_from_all_rows_when_the_format_is_named(write):
 
 
 def test_tenant_and_another_unit_can_be_named(write):
-    trace = load(write(rows(row(1, user="ann"), row(2, user=7))), columns={"tenant": "user"}, unit="s")
+    columns = {"tenant": "user", "arrival": "timestamp"}
+    trace = load(write(rows(row(1, user="ann"), row(2, user=7))), columns=columns, unit="s")
     assert (trace.tenant, trace.arrival.tolist(), trace.hash_block) == (("ann", "7"), [0, 10**9], 512)
 
 

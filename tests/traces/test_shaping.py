@@ -79,6 +79,11 @@ def test_rounds_follow_each_other_a_mean_gap_apart_and_share_no_prefix():
         repeated(trace, 10**10)
 
 
+def test_rounds_of_requests_that_come_at_once_have_an_end_too():
+    with pytest.raises(TraceError, match=r"come to 3,000,000,000 requests: .* 100,000,000 requests are the most"):
+        repeated(made([0, 0, 0]), 10**9)
+
+
 def test_tenants_are_split_in_the_order_in_which_they_came():
     trace = made([0, 1, 2, 5], tenant=("b", "a", "b", "a"))
     parts = split(trace)

@@ -83,7 +83,9 @@ def test_what_is_no_process_is_refused_in_one_line(facts, words):
 
 
 @pytest.mark.parametrize(("changes", "words"), [
-    ({"rows": 0}, "rows must be a whole number of at least 1"), ({"spearman": 1.5}, "spearman must be"),
+    ({"rows": 0}, "rows must be a whole number of at least 1"),
+    ({"spearman": 1.5}, "spearman must be a number from -1 to 1, not 1.5"),
+    ({"rows": 10**15}, "rows must be at most 100,000,000, not 1000000000000000"),
     ({"arrivals": {"kind": "windows", "counts": [3, 4]}}, "rows is 400, but the counts of the arrivals come to 7"),
     ({"output": None}, "output: must be a mapping"), ({"name": 3}, "name must be text"),
     ({"seed": 1}, "unknown key 'seed'"),
@@ -116,7 +118,8 @@ def test_files_of_lengths_lie_beside_the_spec(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("content", "words"), [
     ("", "must be a mapping"), ("- 1", "must be a mapping"), ("{", "line"), ("a: b: c", "line 1"),
     (b"\xff", "not a text"), ("rows: 3", "lacks"), ("1: 2", "unknown key 1"),
-    ("a: !!python/object:os.system x", "line 1"),
+    ("a: !!python/object:os.system x", "line 1"), ("name: a\nname: b\n", "line 1: key 'name' appears twice"),
+    ("name: a\nprompt: {kind: fixed, tokens: 1, tokens: 2}\n", "line 2: key 'tokens' appears twice"),
 ])
 def test_a_file_that_is_no_spec_is_refused_with_its_name(tmp_path, content, words):
     path = tmp_path / "bad.yaml"
@@ -125,6 +128,12 @@ def test_a_file_that_is_no_spec_is_refused_with_its_name(tmp_path, content, word
         load(f"gen:{path}")
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_spec_without_an_end_is_refused(monkeypatch):
+    monkeypatch.setattr("traces.strict.MOST_TEXT", 1 << 20)
+    with pytest.raises(TraceError, match=r"^/dev/zero: holds more than 1 MiB of text$"):
+        load("gen:/dev/zero")
 
 
 def test_a_spec_that_is_not_there_and_options_for_files_are_refused():

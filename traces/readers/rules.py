@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def rules_of(dialect: "Dialect", names: Mapping[str, str], first: Iterable[object], label: str,
              asked: Asked) -> dict[str, values.Rule]:
     """The rule for each role of `names`; that of the arrivals depends on how the `first` ones are written."""
-    unit = asked.unit or dialect.unit
+    unit = _unit(dialect, names, label, asked)
     served: values.Rule = values.count if dialect.fails else values.tokens
     rules: dict[str, values.Rule] = {
         "prompt": served,
@@ -39,6 +39,14 @@ def rules_of(dialect: "Dialect", names: Mapping[str, str], first: Iterable[objec
     if "think" in names:
         rules["think"] = values.gap_in(_known(unit, label, "think", names["think"]))
     return {**rules, **dialect.rules}
+
+
+def _unit(dialect: "Dialect", names: Mapping[str, str], label: str, asked: Asked) -> str | None:
+    """The unit of plain numbers; a caller's own only where the format states none, or for a column that they name."""
+    if asked.unit in (None, dialect.unit) or dialect.unit is None or "arrival" in asked.columns:
+        return asked.unit or dialect.unit
+    raise TraceError(f"{label}: the format {dialect.name} states its own unit, {dialect.unit}: leave unit {asked.unit} "
+                     f"out, or say --columns arrival={plain(names.get('arrival', 'NAME'))} with it")
 
 
 def first_of(rows: Any, split: Split, position: int) -> Iterator[object]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from traces.arrivals import SECOND
+from traces.arrivals import MOST_REQUESTS, SECOND
 from traces.errors import TraceError, plain, shown
 from traces.pools import FAMILIES, Client, Lengths, Window, draw
 from traces.readers.asked import Asked, window_ns
@@ -27,7 +27,6 @@ from traces.trace import Trace
 FILE = re.compile(r"(?:.*/)?chunk-(\d{1,9})-(trace\.csv|dataset\.json)", re.ASCII)
 PAIRS = re.compile(r"\{ *(?:\d{1,15} *: *[\d.eE+-]{1,30} *(?:, *|(?=\})))*\}", re.ASCII)
 PROMPT, OUTPUT = ("input_tokens", "text_tokens"), ("output_tokens",)
-MOST_REQUESTS = 100_000_000
 USUAL_WINDOW = 600 * SECOND
 NOTES = (
     "drawn from rates and probabilities: prompts and outputs apart from each other, so they are not correlated",
