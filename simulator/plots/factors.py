@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 ROW, MARGIN = 0.24, 1.1
 """Inches: a line of a figure, and what stands above and below all of them."""
+WIDEST = 2.5
+"""Times the published number to which a band without an upper bound is drawn."""
 FACTORS = {"slots": BLUE, "memory": SKY, "padding": ORANGE}
 
 
@@ -54,6 +56,7 @@ def plot_findings(frame: DataFrame, ax: Axes | None = None) -> Axes:
     with our_style():
         ax = new_axes(ROW * len(frame) + MARGIN) if ax is None else ax
         at = range(len(frame))
+        frame = frame.assign(highest=frame["highest"].clip(upper=WIDEST))
         ax.barh(at, frame["highest"] - frame["lowest"], left=frame["lowest"], height=0.6, color=FAINT)
         ax.plot(frame["ours"], at, "o", color=BLUE, markersize=5)
         ax.axvline(1, color=INK, linewidth=0.8)
