@@ -16,30 +16,35 @@ if TYPE_CHECKING:
 
 ROW, MARGIN = 0.24, 1.1
 """Inches: a line of a figure, and what stands above and below all of them."""
+LITTLE = 0.005
+"""A gain or a loss that counts as none."""
 WIDEST = 2.5
 """Times the published number to which a band without an upper bound is drawn."""
 FACTORS = {"slots": BLUE, "memory": SKY, "padding": ORANGE}
 
 
-def caveats_figure(frame: DataFrame) -> Figure:
-    """A bar a study from 1, to the left where the switch loses."""
+def caveats_figure(frame: DataFrame, axis: str = "") -> Figure:
+    """A bar a study from 1, to the left where the switch loses; a diamond: nothing changes. `axis` says of what."""
     with our_style():
         figure = new_figure(2 * ROW * len(frame) + MARGIN)
-        plot_caveats(frame, figure.add_subplot())
+        plot_caveats(frame, figure.add_subplot(), axis)
     return figure
 
 
-def plot_caveats(frame: DataFrame, ax: Axes | None = None) -> Axes:
+def plot_caveats(frame: DataFrame, ax: Axes | None = None, axis: str = "") -> Axes:
     """Draw a frame of `caveats.caveat_frame`: name, metric and ratio of each study."""
     with our_style():
         ax = new_axes(2 * ROW * len(frame) + MARGIN) if ax is None else ax
         for at, ratio in enumerate(frame["ratio"].tolist()):
+            if abs(ratio - 1) < LITTLE:
+                ax.plot(1, at, marker="D", color=SOFT, markersize=6)    # a bar too short to be seen
             ax.barh(at, ratio - 1, left=1, height=0.5, color=BLUE if ratio >= 1 else VERMILION)
-            ax.annotate(f"{ratio:.2f}x", (ratio, at), (5 if ratio >= 1 else -5, 0), textcoords="offset points",
+            ax.annotate(f"{ratio:.2f}x", (ratio, at), (8 if ratio >= 1 else -8, 0), textcoords="offset points",
                         va="center", ha="left" if ratio >= 1 else "right")
         _lines(ax, (frame["name"] + "\n" + frame["metric"]).tolist(), [0.4, 0.5, 0.7, 1, 1.5, 2])
         ax.axvline(1, color=INK, linewidth=0.8)
         ax.set_title("Where continuous batching does not pay: what the switch is worth", loc="left", fontweight="bold")
+        ax.set_xlabel(axis)
     return ax
 
 
