@@ -19,7 +19,7 @@ from simulator.cli.options import FILES, Common
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.tables import print_table
-from simulator.studies.reproduce import NAMES, Answer, Verdict
+from simulator.studies.reproduce import NAMES, Answer, Reproduction, Verdict
 from simulator.studies.reproduce import reproduce as study
 from simulator.studies.reproduce.answers import asked
 
@@ -96,4 +96,5 @@ def _figure(answer: Answer) -> Figure:
     from simulator.plots import findings_figure, verdict_figure
     if isinstance(answer, Verdict):
         return verdict_figure(answer.frame(), *answer.spec.range)
-    return findings_figure(answer.frame(), answer.name)
+    assert isinstance(answer, Reproduction)
+    return findings_figure(answer.frame(), answer.name, answer.orders(), answer.spec.beside)

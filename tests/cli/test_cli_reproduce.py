@@ -48,6 +48,15 @@ def test_a_missed_tolerance_is_an_honest_no(batchsim: Call, monkeypatch: pytest.
     assert (status, json.loads(out)["missed"]) == (1, 1)
 
 
+def test_each_is_shown_as_soon_as_it_is_done(batchsim: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    specs = bundled_specs()
+    broken = replace(specs["tgi-v3"], scenario={"load": "nonsense"})
+    monkeypatch.setattr(answers, "bundled_specs", lambda: {**specs, "tgi-v3": broken})
+    status, out, _ = batchsim("reproduce", "vllm-memory", "tgi-v3")
+    assert status == 2
+    assert out.startswith("\nvllm-memory: ")
+
+
 def test_files_are_written_where_asked_and_replace_nothing_else(batchsim: Call, tmp_path: Path) -> None:
     status, _, err = batchsim("reproduce", "vllm-memory", "-o", "out")
     assert (status, err) == (0, "written to out/: reproduce.json and a figure of each\n")

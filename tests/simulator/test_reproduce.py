@@ -14,6 +14,7 @@ import simulator as sim
 from cost_models import CostModelError
 from cost_models.strict import build
 from simulator.errors import InputError
+from simulator.plots import findings_figure
 from simulator.policies import POLICIES, StaticBatching
 from simulator.policies.making import make_policy
 from simulator.studies.reproduce import NAMES, Reproduction, Verdict, reproduce
@@ -254,6 +255,16 @@ def test_the_frame_behind_the_figure_is_in_multiples_of_what_was_published() -> 
     frame = Reproduction(spec, findings_of(spec, run_spec(spec)), ()).frame()
     assert frame.iloc[0].tolist() == ["steps of four", 0.8, 5, 0.8, 1.2]
     assert len(frame) == 1, "the others have no published number"
+
+
+def test_what_must_rise_is_drawn_run_by_run() -> None:
+    spec = tiny()
+    found = Reproduction(spec, findings_of(spec, run_spec(spec)), ())
+    assert found.orders().to_numpy().tolist() == [["steps rise", "four", 4.0], ["steps rise", "one", 10.0]]
+    rises, kept = findings_figure(found.frame(), "tiny", found.orders()).axes
+    assert [bar.get_height() for bar in rises.patches] == [4, 10]    # type: ignore[attr-defined]
+    assert [tick.get_text() for tick in kept.get_yticklabels()] == ["steps of four"]
+    assert len(findings_figure(found.frame(), "tiny").axes) == 1
 
 
 @pytest.mark.parametrize(("names", "complaint"), [

@@ -77,8 +77,8 @@ def _told(rows: Rows, tokens: int, there: int) -> tuple[str, ...]:
         f"there yet, or never came, and {_share(first['holding_share'])} held the KV of tokens.",
         f"Buddies refused so in {buddy['refused_with_enough_free']:,} of {buddy['steps']:,} steps; rounding took "
         f"{_share(buddy['internal_share'])} of their pool, and {_share(buddy['holding_share'])} held the KV of tokens.",
-        f"With pages {_share(paged['holding_share'])} of it held the KV of tokens, and no refusal came while enough was "
-        "free.",
+        f"With pages {_share(paged['holding_share'])} of it held the KV of tokens, and no refusal came while enough "
+        "was free.",
         f"The effective batch was {number(first['effective_batch'])} with first fit, "
         f"{number(buddy['effective_batch'])} with buddies and {number(paged['effective_batch'])} with pages, which "
         f"served {times_as(paged['output_throughput'], first['output_throughput'])} the tokens of first fit.",

@@ -115,6 +115,13 @@ class Reproduction:
         frame = pd.DataFrame(rows, columns=["claim", "ours", "published", "lowest", "highest"])
         return frame.assign(**{name: frame[name] / frame["published"] for name in ("ours", "lowest", "highest")})
 
+    def orders(self) -> pd.DataFrame:
+        """A row a run of a claim about an order: the claim, the run, and its value."""
+        import pandas as pd
+        rows = [(found.claim.what, run, value) for found in self.findings
+                for run, value in zip(found.claim.order, found.values, strict=False)]
+        return pd.DataFrame(rows, columns=["claim", "run", "value"])
+
     def _claims(self) -> Table:
         rows = tuple((_what(found), number(found.claim.published), found.shown, _percent(found.deviation),
                       found.tolerance, KEPT[found.holds]) for found in self.findings)
