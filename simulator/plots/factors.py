@@ -79,6 +79,7 @@ def plot_order(rows: DataFrame, ax: Axes | None = None) -> Axes:
         ax.bar_label(bars, [f"{value:.3g}" for value in rows["value"]], padding=2, fontsize=8.5, color=INK)
         ax.set_title(rows["claim"].iloc[0], loc="left", fontsize=9.5)
         ax.margins(y=0.2)
+        ax.set_xlim(-0.5, len(rows) - 0.5)
         ax.set_yticks([])
     return ax
 
