@@ -5,24 +5,30 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from rich.console import Console
 from test_readme import README, part, printed, replace
 
-from simulator.cli.tables import print_table
+from simulator.cli.reproduce import print_answer
 from simulator.studies.reproduce import NAMES, Answer, reproduce
+from simulator.studies.reproduce.answers import VERDICT
+
+SHOWN = ("anyscale", VERDICT)
+"""Those whose tables are shown in full."""
 
 
 def shown(answer: Answer) -> str:
-    """The tables of an answer."""
-    def show(console: Console) -> None:
-        for table in answer.tables():
-            print_table(console, table)
-
-    return printed(show)
+    """What comes out, and the tables."""
+    return printed(lambda console: print_answer(console, answer, facts=False))
 
 
-@pytest.mark.parametrize("name", ["anyscale", pytest.param("verdict", marks=pytest.mark.slow)])
+def line(answer: Answer) -> str:
+    """What comes out, as the end of its row in the table of all of them."""
+    return f" {answer.told} |"
+
+
+@pytest.mark.parametrize("name", ["anyscale", pytest.param(VERDICT, marks=pytest.mark.slow)])
 def test_the_tables_are_those_of_today(name: str) -> None:
     [found] = reproduce([name])
     assert part(name, README.read_text(encoding="utf-8")) == shown(found)
@@ -33,6 +39,25 @@ def test_every_reproduction_has_a_line() -> None:
     assert [name for name in NAMES if f"| `{name}` |" not in text] == []
 
 
+@pytest.mark.parametrize("name", ["anyscale", "vllm-memory", "tgi-v3", "sarathi",
+                                  *(pytest.param(name, marks=pytest.mark.slow) for name in ("orca", "slots"))])
+def test_its_line_says_what_comes_out(name: str) -> None:
+    [answer] = reproduce([name])
+    [row] = [row for row in README.read_text(encoding="utf-8").splitlines() if row.startswith(f"| `{name}` |")]
+    assert row.endswith(line(answer))
+
+
+def rewrite(answers: tuple[Answer, ...]) -> None:
+    """Put today's tables and lines in place."""
+    for answer in answers:
+        if answer.name in SHOWN:
+            replace(answer.name, shown(answer))
+        if answer.name != VERDICT:
+            text = README.read_text(encoding="utf-8")
+            row = re.search(rf"^\| `{answer.name}` \|[^|]*\|(.*)$", text, re.MULTILINE)
+            assert row
+            README.write_text(text[:row.start(1)] + line(answer) + text[row.end(1):], encoding="utf-8")
+
+
 if __name__ == "__main__":
-    for answer in reproduce(["anyscale", "verdict"]):
-        replace(answer.name, shown(answer))
+    rewrite(reproduce())

@@ -16,7 +16,7 @@ from simulator.cli.options import FILES, Common
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.tables import print_table
-from simulator.studies.caveats import Caveat, caveat_frame, caveat_table, records
+from simulator.studies.caveats import SETTING, Caveat, caveat_frame, caveat_table, records
 from simulator.studies.caveats import caveats as study
 
 FINDINGS, FIGURE = "caveats.json", "caveats.svg"
@@ -28,7 +28,7 @@ def caveats(common: Common,
                 f"Write {FINDINGS} and {FIGURE} there. Replaces only what an earlier run wrote."))] = None,
             force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")]
             = False) -> None:
-    """Show where continuous batching does not pay: four small studies, each with its ratio and its reason."""
+    """Show where continuous batching does not pay: five small studies, each with its ratio and its reason."""
     directory = None if result_dir is None else ResultDirectory(result_dir, force=force)
     if directory:
         directory.check([FINDINGS, FIGURE])
@@ -57,4 +57,5 @@ def _print(found: tuple[Caveat, ...]) -> None:
 
 def _files(found: tuple[Caveat, ...]) -> dict[str, bytes]:
     from simulator.plots import caveats_figure
-    return {FINDINGS: as_json(records(found)).encode()} | as_files({FIGURE: caveats_figure(caveat_frame(found))})
+    figure = caveats_figure(caveat_frame(found), SETTING)
+    return {FINDINGS: as_json(records(found)).encode()} | as_files({FIGURE: figure})

@@ -19,7 +19,7 @@ from simulator.cli.options import FILES, Common
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.tables import print_table
-from simulator.studies.reproduce import NAMES, Answer, Verdict
+from simulator.studies.reproduce import NAMES, Answer, Reproduction, Verdict
 from simulator.studies.reproduce import reproduce as study
 from simulator.studies.reproduce.answers import asked
 
@@ -45,15 +45,14 @@ def reproduce(common: Common,
     if directory:
         directory.check([FINDINGS, *(f"{name}.svg" for name in chosen)])
         check_drawing()
-    with Bar("reproduce", unit="runs", quiet=common.quiet) as bar:
-        found = study(chosen, seed=common.seed_number, progress=bar.many)
+    found = tuple(_one(name, common) for name in chosen)
     if directory:
         directory.write({FINDINGS: as_json(_records(found)).encode()}
                         | as_files({f"{answer.name}.svg": _figure(answer) for answer in found}))
     if common.json:
         print(as_json(_records(found)), end="")
     else:
-        _print(answers(), found)
+        _print_end(answers(), found)
     if directory and not common.quiet:
         note(f"written to {directory.path}/: {FINDINGS} and a figure of each")
     if any(answer.missed for answer in found):
@@ -64,21 +63,38 @@ def _records(found: Sequence[Answer]) -> dict[str, object]:
     return {"reproductions": [answer.record() for answer in found], "missed": sum(answer.missed for answer in found)}
 
 
-def _print(console: Console, found: Sequence[Answer]) -> None:
-    """Each with its tables first, then what had to be assumed; last how it went."""
-    for answer in found:
-        for table in answer.tables():
-            print_table(console, table)
-        for fact in answer.facts:
-            console.print(Padding(Text(fact, style="dim"), (0, 0, 0, 2), expand=False))
+def _one(name: str, common: Common) -> Answer:
+    """Run it, and show it at once: all of them take about a minute."""
+    with Bar("reproduce", unit="runs", quiet=common.quiet) as bar:
+        [answer] = study([name], seed=common.seed_number, progress=bar.many)
+    if not common.json:
+        print_answer(answers(), answer)
+    return answer
+
+
+def print_answer(console: Console, answer: Answer, *, facts: bool = True) -> None:
+    """What comes out, then the tables, then what had to be assumed."""
     console.print()
+    console.print(Text.assemble((f"{answer.name}: ", "bold"), answer.told))
+    for table in answer.tables():
+        print_table(console, table)
+    for fact in answer.facts if facts else ():
+        console.print(Padding(Text(fact, style="dim"), (0, 0, 0, 2), expand=False))
+
+
+def _print_end(console: Console, found: Sequence[Answer]) -> None:
+    """How many tolerances were missed, and how many rows have none."""
     missed = {answer.name: answer.missed for answer in found if answer.missed}
     told = ", ".join(f"{count} in {name}" for name, count in missed.items())
-    console.print(Text(f"Stated tolerances missed: {told or 'none'}.", style="bold"))
+    untested = sum(answer.untested for answer in found)
+    rest = f" Rows without a stated tolerance: {untested}." if untested else ""
+    console.print()
+    console.print(Text(f"Stated tolerances missed: {told or 'none'}.{rest}", style="bold"))
 
 
 def _figure(answer: Answer) -> Figure:
     from simulator.plots import findings_figure, verdict_figure
     if isinstance(answer, Verdict):
         return verdict_figure(answer.frame(), *answer.spec.range)
-    return findings_figure(answer.frame(), answer.name)
+    assert isinstance(answer, Reproduction)
+    return findings_figure(answer.frame(), answer.name, answer.orders(), answer.spec.beside)

@@ -16,49 +16,85 @@ if TYPE_CHECKING:
 
 ROW, MARGIN = 0.24, 1.1
 """Inches: a line of a figure, and what stands above and below all of them."""
+LITTLE = 0.005
+"""A gain or a loss that counts as none."""
+WIDEST = 2.5
+"""Times the published number to which a band without an upper bound is drawn."""
+ORDER = 1.5
+"""Inches: a panel of runs whose measure must rise."""
 FACTORS = {"slots": BLUE, "memory": SKY, "padding": ORANGE}
 
 
-def caveats_figure(frame: DataFrame) -> Figure:
-    """A bar a study from 1, to the left where the switch loses."""
+def caveats_figure(frame: DataFrame, axis: str = "") -> Figure:
+    """A bar a study from 1, to the left where the switch loses; a diamond: nothing changes. `axis` says of what."""
     with our_style():
         figure = new_figure(2 * ROW * len(frame) + MARGIN)
-        plot_caveats(frame, figure.add_subplot())
+        plot_caveats(frame, figure.add_subplot(), axis)
     return figure
 
 
-def plot_caveats(frame: DataFrame, ax: Axes | None = None) -> Axes:
+def plot_caveats(frame: DataFrame, ax: Axes | None = None, axis: str = "") -> Axes:
     """Draw a frame of `caveats.caveat_frame`: name, metric and ratio of each study."""
     with our_style():
         ax = new_axes(2 * ROW * len(frame) + MARGIN) if ax is None else ax
         for at, ratio in enumerate(frame["ratio"].tolist()):
+            if abs(ratio - 1) < LITTLE:
+                ax.plot(1, at, marker="D", color=SOFT, markersize=6)    # a bar too short to be seen
             ax.barh(at, ratio - 1, left=1, height=0.5, color=BLUE if ratio >= 1 else VERMILION)
-            ax.annotate(f"{ratio:.2f}x", (ratio, at), (5 if ratio >= 1 else -5, 0), textcoords="offset points",
+            ax.annotate(f"{ratio:.2f}x", (ratio, at), (8 if ratio >= 1 else -8, 0), textcoords="offset points",
                         va="center", ha="left" if ratio >= 1 else "right")
         _lines(ax, (frame["name"] + "\n" + frame["metric"]).tolist(), [0.4, 0.5, 0.7, 1, 1.5, 2])
         ax.axvline(1, color=INK, linewidth=0.8)
         ax.set_title("Where continuous batching does not pay: what the switch is worth", loc="left", fontweight="bold")
+        ax.set_xlabel(axis)
     return ax
 
 
-def findings_figure(frame: DataFrame, title: str) -> Figure:
-    """Our numbers over the published ones, each on the band of its tolerance."""
+def findings_figure(frame: DataFrame, title: str, orders: DataFrame | None = None, beside: str = "published") -> Figure:
+    """Our numbers over the published ones, each on the band of its tolerance; above them what must rise, if anything.
+
+    Args:
+        frame: As `Reproduction.frame` makes it.
+        title: Above all.
+        orders: As `Reproduction.orders` makes it.
+        beside: What our numbers are divided by.
+    """
+    claims = [] if orders is None else [rows for _, rows in orders.groupby("claim", sort=False)]
+    heights = [ORDER] * len(claims) + [ROW * len(frame) + MARGIN]
     with our_style():
-        figure = new_figure(ROW * len(frame) + MARGIN)
-        plot_findings(frame, figure.add_subplot()).set_title(title, loc="left", fontweight="bold")
+        figure = new_figure(sum(heights))
+        figure.suptitle(title, x=0.008, ha="left", fontweight="bold")
+        *above, last = figure.subplots(len(heights), height_ratios=heights, squeeze=False)[:, 0]
+        for ax, rows in zip(above, claims, strict=True):
+            plot_order(rows, ax)
+        plot_findings(frame, last, beside)
     return figure
 
 
-def plot_findings(frame: DataFrame, ax: Axes | None = None) -> Axes:
+def plot_order(rows: DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw one claim of a frame of `Reproduction.orders`: a bar a run, each of which must be longer than the last."""
+    with our_style():
+        ax = new_axes(ORDER) if ax is None else ax
+        bars = ax.bar(rows["run"], rows["value"], width=len(rows) / 8, color=BLUE)    # as wide in every panel
+        ax.bar_label(bars, [f"{value:.3g}" for value in rows["value"]], padding=2, fontsize=8.5, color=INK)
+        ax.set_title(rows["claim"].iloc[0], loc="left", fontsize=9.5)
+        ax.margins(y=0.2)
+        ax.set_xlim(-0.5, len(rows) - 0.5)
+        ax.set_yticks([])
+    return ax
+
+
+def plot_findings(frame: DataFrame, ax: Axes | None = None, beside: str = "published") -> Axes:
     """Draw a frame of `Reproduction.frame`; a row without a tolerance has no band."""
     with our_style():
         ax = new_axes(ROW * len(frame) + MARGIN) if ax is None else ax
         at = range(len(frame))
+        frame = frame.assign(highest=frame["highest"].clip(upper=WIDEST))
         ax.barh(at, frame["highest"] - frame["lowest"], left=frame["lowest"], height=0.6, color=FAINT)
         ax.plot(frame["ours"], at, "o", color=BLUE, markersize=5)
         ax.axvline(1, color=INK, linewidth=0.8)
         _lines(ax, frame["claim"].tolist(), [0.25, 0.5, 0.7, 1, 1.5, 2, 4])
-        ax.set_xlabel("ours over published (grey: the tolerance)")
+        ax.set_xlabel(f"ours over {beside} (grey: the tolerance)")
     return ax
 
 

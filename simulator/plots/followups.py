@@ -105,14 +105,16 @@ def exhaustion_figure(pools: DataFrame, kv: DataFrame, preemptions: DataFrame, t
     `tight` is the pool of that run, as a share of the peak.
     """
     with our_style():
-        figure = new_figure(5.4)
-        used, away, cliff = figure.subplots(3, height_ratios=[1, 1.1, 1.5])
+        figure = new_figure(6.2)
+        used, away, cliff = figure.subplots(3, height_ratios=[1, 1.6, 1.6])
         used.stairs(kv["used_share"], [*kv["start_s"], *kv["end_s"].iloc[-1:]], baseline=0, fill=True, color=SKY)
         used.set(ylim=(0, 1.02), xlim=(0, kv["end_s"].max()))
         used.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
         used.set_title(f"KV in use, in a pool of {tight:.0%} of the peak demand", loc="left", fontweight="bold")
         _plot_away(away, preemptions)
-        away.set(xlim=used.get_xlim(), xlabel="time since the start (s)")
+        away.set_xlabel("time since the start (s)")
+        if not len(preemptions):
+            away.set_xlim(used.get_xlim())
         _plot_cliff(cliff, pools)
     return figure
 
@@ -122,12 +124,12 @@ def _plot_away(ax: Axes, preemptions: DataFrame) -> None:
     rows = range(1, len(preemptions) + 1)
     if len(preemptions):
         lost, back, again = (preemptions[name] for name in ("lost_s", "admitted_s", "next_token_s"))
-        ax.hlines(rows, lost, back, color=SOFT, linewidth=1.6, label="in the queue")
-        ax.hlines(rows, back, again, color=VERMILION, linewidth=2.4, label="computes again")
-        ax.plot(lost, rows, linestyle="", marker="|", color=INK, markersize=min(6, 2 + 60 / len(preemptions)),
+        ax.hlines(rows, lost, back, color=SOFT, linewidth=2.5, label="in the queue")
+        ax.hlines(rows, back, again, color=VERMILION, linewidth=4, label="computes again")
+        ax.plot(lost, rows, linestyle="", marker="|", color=INK, markersize=min(9, 4 + 80 / len(preemptions)),
                 label="loses its KV")
-        ax.legend(loc="upper left", ncols=3)
-    ax.set_title("Preemptions, one a row", loc="left", fontweight="bold")
+        ax.legend(loc="upper right", ncols=3)
+    ax.set_title("Preemptions, one a row, closer up", loc="left", fontweight="bold")
     ax.set_ylim(len(preemptions) + 1.5, -len(preemptions) * 0.25 - 0.5)
     ax.set_yticks([])
 
@@ -140,8 +142,7 @@ def _plot_cliff(ax: Axes, pools: DataFrame) -> None:
     for at, height, count in zip(share, pools["p99_ttft_ms"], pools["preemptions"], strict=True):
         ax.annotate(f"{count:,}", (at, height), (0, 6), textcoords="offset points", ha="center", fontsize=8, color=SOFT)
     ax.set(ylabel="ms", xlabel="KV pool, in % of the peak demand (numbers: preemptions)")
-    ax.set_title("The cliff", loc="left", fontweight="bold")
+    ax.set_title("Time to first token (TTFT), from little memory to enough", loc="left", fontweight="bold")
     ax.margins(y=0.18)
-    ax.invert_xaxis()
     _logarithmic(ax, pools["median_ttft_ms"])
-    ax.legend(loc="upper left", ncols=2)
+    ax.legend(loc="upper right", ncols=2)

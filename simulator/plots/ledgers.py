@@ -81,10 +81,15 @@ def ledger_figure(results: Mapping[str, Result], name: str) -> Figure:
             plot_ledger(found, ax, until=until)
             ax.set_title(f"{label}: {TITLES[name]}", loc="left", fontweight="bold")
             ax.set_title(_told(found), loc="right", color=SOFT, fontsize=8.5)
-            ax.set_ylabel(AXES[name])
+            ax.set_ylabel(_axis(name, ax.get_ylim()[1]))
             ax.label_outer()
         _add_legend(figure, name, parts)
     return figure
+
+
+def _axis(name: str, top: float) -> str:
+    """What the axis counts; for a ledger of things there are, how many, for each panel has its own scale."""
+    return AXES[name] if name == "tokens" else f"{top:,.0f} {AXES[name]}"
 
 
 def _share(found: Binned, part: str) -> float:

@@ -22,7 +22,8 @@ def test_it_prints_what_was_published_ours_and_every_assumption(batchsim: Call) 
     assert "Orca Max, requests at once 7 7 +0.0% exact yes" in words
     for told in ("source: Kwon et al.", "assumed: KV pool: 12 GB", "run pow2: orca, reserve=pow2, placement=buddy"):
         assert told in words
-    assert out.endswith("Stated tolerances missed: none.\n")
+    assert out.endswith("Stated tolerances missed: none. Rows without a stated tolerance: 1.\n")
+    assert out.startswith("\nvllm-memory: 7.00, 9.81, 13.62 and 30.42 requests at once come out as 7, ")
 
 
 def test_json_is_one_document(batchsim: Call) -> None:
@@ -40,10 +41,20 @@ def test_a_missed_tolerance_is_an_honest_no(batchsim: Call, monkeypatch: pytest.
     monkeypatch.setattr(answers, "bundled_specs", lambda: {"vllm-memory": wrong})
     status, out, err = batchsim("reproduce", "vllm-memory")
     assert (status, err) == (1, "")
-    assert out.endswith("Stated tolerances missed: 1 in vllm-memory.\n")
+    assert out.endswith("Stated tolerances missed: 1 in vllm-memory. Rows without a stated tolerance: 1.\n")
+    assert "Stated tolerances: 1 of 8 are missed." in " ".join(out.split())
     assert "NO" in out
     status, out, _ = batchsim("reproduce", "vllm-memory", "--json")
     assert (status, json.loads(out)["missed"]) == (1, 1)
+
+
+def test_each_is_shown_as_soon_as_it_is_done(batchsim: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    specs = bundled_specs()
+    broken = replace(specs["tgi-v3"], scenario={"load": "nonsense"})
+    monkeypatch.setattr(answers, "bundled_specs", lambda: {**specs, "tgi-v3": broken})
+    status, out, _ = batchsim("reproduce", "vllm-memory", "tgi-v3")
+    assert status == 2
+    assert out.startswith("\nvllm-memory: ")
 
 
 def test_files_are_written_where_asked_and_replace_nothing_else(batchsim: Call, tmp_path: Path) -> None:

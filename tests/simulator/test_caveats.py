@@ -42,8 +42,12 @@ def test_a_noisy_neighbour_is_felt(found: dict[str, Caveat]) -> None:
     assert shared.ratio == shared.measured["alone"] / shared.measured["shared"] < 0.8
 
 
+def test_at_a_low_rate_both_serve_what_is_asked_and_only_the_wait_differs(found: dict[str, Caveat]) -> None:
+    assert found["a low rate"].ratio == pytest.approx(1, rel=0.02)
+
+
 def test_each_has_a_reason_of_two_sentences(found: dict[str, Caveat]) -> None:
-    assert len(found) == len(STUDIES) == 4
+    assert len(found) == len(STUDIES) == 5
     for each in found.values():
         assert each.reason.count(". ") == 1
         assert each.reason.endswith(".")
@@ -53,8 +57,8 @@ def test_the_same_seed_gives_the_same_numbers(found: dict[str, Caveat]) -> None:
     told: list[tuple[str, int, int]] = []
     again = caveats(progress=lambda *words: told.append(words))
     assert json.dumps(records(again)) == json.dumps(records(tuple(found.values())))
-    assert told[-1] == ("caveats", 4, 4)
-    assert caveats(seed=1)[3].ratio != again[3].ratio
+    assert told[-1] == ("caveats", 5, 5)
+    assert caveats(seed=1)[4].ratio != again[4].ratio
 
 
 def test_the_table_and_the_figure_show_the_ratios(found: dict[str, Caveat]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import nan, prod
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import simulator as sim
 from cost_models import CostModelError
 from cost_models.strict import build
 from simulator.errors import InputError
+from simulator.plots import findings_figure
 from simulator.policies import POLICIES, StaticBatching
 from simulator.policies.making import make_policy
 from simulator.studies.reproduce import NAMES, Reproduction, Verdict, reproduce
@@ -25,7 +27,8 @@ from traces import Trace
 from traces.standins import names
 
 TINY = {
-    "name": "tiny", "title": "t", "source": "s", "assumptions": ["a"], "scenario": {"load": "saturated"},
+    "name": "tiny", "title": "t", "source": "s", "answer": "It takes {steps of four} steps.", "assumptions": ["a"],
+    "scenario": {"load": "saturated"},
     "workloads": {"w": {"requests": 4, "prompt": {"kind": "constant", "tokens": 4},
                         "output": {"kind": "uniform", "lowest": 1, "highest": 4}}},
     "costs": {"c": {"base_ms": 10, "why": "flat"}},
@@ -67,9 +70,11 @@ def test_each_run_is_made_once_and_progress_ends_at_all_of_them() -> None:
      "'x': give one tolerance, not several"),
     ({"claims": [{"what": "x", "metric": "steps", "of": "one", "between": [1]}]}, "'x': between takes two numbers"),
     ({"ladder": [{"what": "x", "run": "fuor"}]}, "unknown run of the ladder 'fuor': did you mean 'four'?"),
+    ({"answer": "{steps of for}"}, "unknown claim in the answer 'steps of for': did you mean 'steps of four'?"),
     ({"ladder_metric": "tokens"}, "unknown ladder metric 'tokens'"),
-    ({"runs": {"one": {"workload": "v"}}, "claims": [], "ladder": []}, "unknown workload of run one 'v'"),
-    ({"runs": {"one": {"cost": "d"}}, "claims": [], "ladder": []}, "unknown costs of run one 'd'"),
+    ({"runs": {"one": {"workload": "v"}}, "claims": [], "answer": "a", "ladder": []},
+     "unknown workload of run one 'v'"),
+    ({"runs": {"one": {"cost": "d"}}, "claims": [], "answer": "a", "ladder": []}, "unknown costs of run one 'd'"),
     ({"scenario": {"laod": "trace"}}, "unknown field of run one 'laod': did you mean 'load'?"),
     ({"costs": [1]}, "costs must be a mapping of names to values, got [1]"),
     ({"claim": []}, "unknown key 'claim': did you mean 'claims'?"),
@@ -91,12 +96,40 @@ def test_what_a_specification_may_not_say(changes: dict[str, object], complaint:
     ({"published": 8.0, "factor": 1.6}, 5.1, True),
     ({"published": 8.0, "factor": 1.6}, 12.9, False),
     ({"between": (20.0, 30.0)}, 30.1, False),
+    ({"above": 1.0}, 1.01, True),
+    ({"above": 1.0}, 1.0, False),
     ({"published": 36.9}, 1.0, None),
     ({"published": 36.9, "percent": 15.0}, None, False),
 ])
 def test_tolerances(claim: dict[str, object], ours: float | None, holds: bool | None) -> None:
     found = Finding(Claim("x", "steps", of="one", **claim), (ours,))    # type: ignore[arg-type]
     assert found.holds is holds
+
+
+@pytest.mark.parametrize(("claim", "words"), [
+    ({"published": 100.0, "percent": 15.0}, "within 15%"),
+    ({"published": 20.0, "points": 3.0}, "within 3 points"),
+    ({"published": 7.0, "points": 0.0}, "exact"),
+    ({"published": 8.0, "factor": 1.6}, "within x1.6"),
+    ({"between": (20.0, 30.0)}, "from 20 to 30"),
+    ({"above": 1.0}, "above 1"),
+    ({"published": 36.9}, "none stated"),
+])
+def test_a_tolerance_says_what_it_allows(claim: dict[str, object], words: str) -> None:
+    assert Finding(Claim("x", "steps", of="one", **claim), (1.0,)).tolerance == words    # type: ignore[arg-type]
+
+
+def test_the_answer_holds_our_numbers_and_says_whether_they_are_near_enough() -> None:
+    spec = tiny()
+    found = Reproduction(spec, findings_of(spec, run_spec(spec)), ())
+    assert (found.told, found.untested) == ("It takes 4 steps. Stated tolerances: all 3 are kept.", 0)
+    first, *others = spec.claims
+    for changes, told, untested in (({"published": 9}, "1 of 3 are missed.", 0),
+                                    ({"percent": None}, "all 2 are kept.", 1)):
+        wrong = replace(spec, claims=(replace(first, **changes), *others))    # type: ignore[arg-type]
+        found = Reproduction(wrong, findings_of(wrong, run_spec(wrong)), ())
+        assert found.told.endswith(told)
+        assert found.untested == untested
 
 
 def test_an_order_holds_only_where_every_value_rises() -> None:
@@ -153,7 +186,7 @@ def test_bundled_specifications_fit_together(name: str) -> None:
     spec = bundled_specs()[name]
     assert spec.name == name
     assert spec.assumptions
-    assert any(found.percent or found.points is not None or found.factor or found.between or found.order
+    assert any(found.percent or found.points is not None or found.factor or found.between or found.above or found.order
                for found in spec.claims)
     used = {run for claim in spec.claims for run in claim.runs} | {rung.run for rung in spec.ladder}
     assert used == set(spec.runs)
@@ -222,6 +255,16 @@ def test_the_frame_behind_the_figure_is_in_multiples_of_what_was_published() -> 
     frame = Reproduction(spec, findings_of(spec, run_spec(spec)), ()).frame()
     assert frame.iloc[0].tolist() == ["steps of four", 0.8, 5, 0.8, 1.2]
     assert len(frame) == 1, "the others have no published number"
+
+
+def test_what_must_rise_is_drawn_run_by_run() -> None:
+    spec = tiny()
+    found = Reproduction(spec, findings_of(spec, run_spec(spec)), ())
+    assert found.orders().to_numpy().tolist() == [["steps rise", "four", 4.0], ["steps rise", "one", 10.0]]
+    rises, kept = findings_figure(found.frame(), "tiny", found.orders()).axes
+    assert [bar.get_height() for bar in rises.patches] == [4, 10]    # type: ignore[attr-defined]
+    assert [tick.get_text() for tick in kept.get_yticklabels()] == ["steps of four"]
+    assert len(findings_figure(found.frame(), "tiny").axes) == 1
 
 
 @pytest.mark.parametrize(("names", "complaint"), [

@@ -49,12 +49,13 @@ def _told(rows: Rows, rate: float) -> tuple[str, ...]:
     small, large = rows[0], rows[-1]
     best = min(rows, key=lambda row: row["p99_ttft_ms"] or 0.0)
     enough = next(row for row in rows if _keeps_up(row, rows))
+    overload = "" if enough is small else " (overload: the queue grows for as long as requests come)"
     return (
         f"At {rate:,.4g} requests/s, the gap between two tokens (ITL, p99) goes from {ms(small['p99_itl_ms'])} with a "
         f"budget of {small['max_num_batched_tokens']:,} tokens a step to {ms(large['p99_itl_ms'])} with "
         f"{large['max_num_batched_tokens']:,}" + (": whoever decodes waits for the prompts in the same step." if
                                                   (large["p99_itl_ms"] or 0) > (small["p99_itl_ms"] or 0) else "."),
-        f"The first token takes the other way: its p99 falls from {ms(small['p99_ttft_ms'])} to "
+        f"The first token takes the other way: its p99 falls from {ms(small['p99_ttft_ms'])}{overload} to "
         f"{ms(best['p99_ttft_ms'])} at {best['max_num_batched_tokens']:,}, for small chunks read a prompt in many "
         "steps, and each of them costs one reading of the weights.",
         f"From {enough['max_num_batched_tokens']:,} on the output is the same, {number(enough['output_throughput'])} "

@@ -6,6 +6,7 @@ then the youngest lose their KV, the queue waits, and the first tokens are late.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, inf
@@ -29,6 +30,8 @@ SEEN = 0.05
 """Preemptions are looked at in the largest pool in which they come to this share of the requests."""
 BUSY = 0.85
 CLEARLY = 1.2
+MANY = 30
+"""Fewer preemptions prove nothing about the two ways to preempt."""
 BLOCK = 16
 
 
@@ -129,8 +132,28 @@ def _told(pools: Pools, modes: Rows) -> tuple[str, ...]:
     shown = {row["share_of_peak"]: row for row in (late[0], tight, late[-1])}
     cliff = ", ".join(f"{times_as(row['p99_ttft_ms'], enough['p99_ttft_ms'])} as long with {share:.0%} of the peak"
                       for share, row in sorted(shown.items(), reverse=True))
-    return (f"{peak} Below it lies a cliff: the p99 of TTFT, {ms(enough['p99_ttft_ms'])} before, is {cliff}.",
+    return (f"{peak} Below it the queue waits: the p99 of TTFT, {ms(enough['p99_ttft_ms'])} before, is {cliff}."
+            f"{_not_smooth(pools.rows)} {_falls(enough, shown)}",
             _lost(tight), _compared(*modes))
+
+
+def _falls(enough: dict[str, Any], shown: Mapping[float, dict[str, Any]]) -> str:
+    """How much less is served than with enough memory."""
+    most = enough["output_throughput"] or inf
+    falls = {share: 1 - (row["output_throughput"] or 0.0) / most for share, row in sorted(shown.items(), reverse=True)}
+    told = ", ".join(f"{fall:.1%} less at {share:.0%}" if fall >= 0.001 else f"the same at {share:.0%}"
+                     for share, fall in falls.items())
+    return f"Output tokens/s are {told}."
+
+
+def _not_smooth(rows: Rows) -> str:
+    """Says where a smaller pool came out better than the next larger one."""
+    odd = [(large, small) for large, small in pairwise(rows)
+           if (small["p99_ttft_ms"] or 0) < 0.99 * (large["p99_ttft_ms"] or 0)]
+    if not odd:
+        return ""
+    large, small = (f"{row['share_of_peak']:.0%}" for row in odd[0])
+    return f" At {large} it is longer than at {small}: so few requests make a p99 that one burst decides it."
 
 
 def _lost(tight: dict[str, Any]) -> str:
@@ -152,7 +175,8 @@ def _compared(recompute: dict[str, Any], swap: dict[str, Any]) -> str:
             f"{_times(recompute['preemptions'])}, computes {recompute['recomputed_tokens']:,} tokens again and serves "
             f"{number(recompute['output_throughput'])} tokens/s, with a p99 of ITL of {ms(recompute['p99_itl_ms'])}; "
             f"swap preempts {_times(swap['preemptions'])}, computes {swap['recomputed_tokens']:,} again and serves "
-            f"{number(swap['output_throughput'])} tokens/s, with {ms(swap['p99_itl_ms'])}.")
+            f"{number(swap['output_throughput'])} tokens/s, with {ms(swap['p99_itl_ms'])}."
+            + (" That is an anecdote, not a measurement." if recompute["preemptions"] < MANY else ""))
 
 
 def _times(number: int) -> str:

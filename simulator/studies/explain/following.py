@@ -149,14 +149,14 @@ def _written(result: Result, end: Ending, steps: slice) -> str:
 
 
 def _stalled(result: Result, end: Ending, steps: slice) -> str:
-    return f"keeps its slot, but {_count(steps)} leave it out"
+    return f"keeps its slot, but {_count(steps, 'leaves', 'leave')} it out"
 
 
 def _held(result: Result, end: Ending, steps: slice) -> str:
     whom = "the batch" if end.longest is None else f"request {end.longest} with its {end.longest_output:,} tokens"
     rows = _useful(result.record, steps)
-    return (f"finished, but held for {whom}: {_count(steps)} do nothing for it; of the rows, {rows[0]:,} are useful at "
-            f"first and {rows[-1]:,} at last")
+    return (f"finished, but held for {whom}: {_count(steps, 'does', 'do')} nothing for it; of the rows, {rows[0]:,} "
+            f"are useful at first and {rows[-1]:,} at last")
 
 
 WORDS: dict[str, Callable[[Result, Ending, slice], str]] = {
@@ -169,9 +169,10 @@ def _useful(record: Record, steps: slice) -> Any:
     return np.repeat(useful_rows(record), record.plan("steps"))[steps]
 
 
-def _count(steps: slice) -> str:
+def _count(steps: slice, one: str = "", many: str = "") -> str:
+    """How many steps, and the form of the verb that goes with it."""
     number = steps.stop - steps.start
-    return "1 step" if number == 1 else f"{number:,} steps"
+    return f"1 step {one}".rstrip() if number == 1 else f"{number:,} steps {many}".rstrip()
 
 
 def _steps(moment: Moment) -> str:

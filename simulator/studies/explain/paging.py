@@ -36,10 +36,11 @@ Run = Callable[[Scenario], Result]
 def paging(scenario: Scenario, run: Run) -> Answer:
     """Ask it of the scenario's requests, all of them queued at the start."""
     base = scenario.but(load="saturated", max_concurrency=None, policy="vllm")
-    tokens = pool_of(prepare(base))
+    setup = prepare(base)
+    tokens, there = pool_of(setup), setup.deployment.kv_capacity_tokens
     base = base.but(kv_capacity_tokens=tokens)
     rows = [_row(name, run(base.but(policy=replace(policy)))) for name, policy in MEMORIES.items()]
-    return Answer("paging", QUESTION, _told(rows, tokens), _table(rows, tokens), {"memories": rows})
+    return Answer("paging", QUESTION, _told(rows, tokens, there), _table(rows, tokens), {"memories": rows})
 
 
 def pool_of(setup: Setup) -> int:
@@ -66,16 +67,18 @@ def _row(memory: str, result: Result) -> dict[str, Any]:
             **{f"{part}_share": ledger.share(part) for part in ledger.parts}}
 
 
-def _told(rows: Rows, tokens: int) -> tuple[str, ...]:
+def _told(rows: Rows, tokens: int, there: int) -> tuple[str, ...]:
     first, buddy, _, paged = rows
+    cut = f", cut from {there:,} so that memory decides and not the slots" if tokens < there else ""
     return (
-        f"With {tokens:,} tokens of KV cache, first fit refused the head of the queue in "
+        f"With {tokens:,} tokens of KV cache{cut}, first fit refused the head of the queue in "
         f"{first['refused_with_enough_free']:,} of {first['steps']:,} steps although enough tokens were free in all, "
-        f"only not in one piece; buddies did so in {buddy['refused_with_enough_free']:,} of {buddy['steps']:,}, and "
-        f"lost {_share(buddy['internal_share'])} of the pool to rounding.",
-        f"Another {_share(first['reserved_share'])} of the pool was reserved under first fit for tokens that were not "
-        f"there yet, or never came, so that {_share(first['holding_share'])} held the KV of tokens; with pages it was "
-        f"{_share(paged['holding_share'])}, and no refusal came while enough was free.",
+        f"only not in one piece. It reserved {_share(first['reserved_share'])} of the pool for tokens that were not "
+        f"there yet, or never came, and {_share(first['holding_share'])} held the KV of tokens.",
+        f"Buddies refused so in {buddy['refused_with_enough_free']:,} of {buddy['steps']:,} steps; rounding took "
+        f"{_share(buddy['internal_share'])} of their pool, and {_share(buddy['holding_share'])} held the KV of tokens.",
+        f"With pages {_share(paged['holding_share'])} of it held the KV of tokens, and no refusal came while enough "
+        "was free.",
         f"The effective batch was {number(first['effective_batch'])} with first fit, "
         f"{number(buddy['effective_batch'])} with buddies and {number(paged['effective_batch'])} with pages, which "
         f"served {times_as(paged['output_throughput'], first['output_throughput'])} the tokens of first fit.",

@@ -11,7 +11,7 @@ from simulator.errors import InputError, choose
 from simulator.metrics import METRICS
 from simulator.studies.reproduce.findings import Finding, Step, findings_of, ladder_of, number
 from simulator.studies.reproduce.running import Progress, run_spec
-from simulator.studies.reproduce.spec import ORDER, Run, Spec, bundled_specs
+from simulator.studies.reproduce.spec import NAMED, ORDER, Run, Spec, bundled_specs
 from simulator.studies.reproduce.verdict import FACTORS, Row, VerdictSpec, conclusion, verdict_rows, verdict_spec
 from simulator.tables import Table
 
@@ -35,8 +35,16 @@ class Answer(Protocol):
         """Source and assumptions, a line each."""
 
     @property
+    def told(self) -> str:
+        """What comes out, in a sentence or two."""
+
+    @property
     def missed(self) -> int:
         """Stated tolerances that were not kept."""
+
+    @property
+    def untested(self) -> int:
+        """Rows for which no tolerance is stated."""
 
     def tables(self) -> list[Table]:
         """All that was found."""
@@ -76,9 +84,23 @@ class Reproduction:
         return (f"source: {spec.source}", *(f"assumed: {each}" for each in spec.assumptions), *costs, *runs)
 
     @property
+    def told(self) -> str:
+        """What comes out, and whether it is near enough."""
+        shown = {found.claim.what: found.shown for found in self.findings}
+        said = NAMED.sub(lambda name: shown[name[1]], self.spec.answer)
+        stated = len(self.findings) - self.untested
+        kept = f"{self.missed} of {stated} are missed" if self.missed else f"all {stated} are kept"
+        return f"{said} Stated tolerances: {kept}."
+
+    @property
     def missed(self) -> int:
         """Claims whose tolerance was not kept."""
         return sum(found.holds is False for found in self.findings)
+
+    @property
+    def untested(self) -> int:
+        """Claims without a tolerance."""
+        return sum(found.holds is None for found in self.findings)
 
     def tables(self) -> list[Table]:
         """Published beside ours, and the ladder if there is one."""
@@ -93,12 +115,18 @@ class Reproduction:
         frame = pd.DataFrame(rows, columns=["claim", "ours", "published", "lowest", "highest"])
         return frame.assign(**{name: frame[name] / frame["published"] for name in ("ours", "lowest", "highest")})
 
+    def orders(self) -> pd.DataFrame:
+        """A row a run of a claim about an order: the claim, the run, and its value."""
+        import pandas as pd
+        rows = [(found.claim.what, run, value) for found in self.findings
+                for run, value in zip(found.claim.order, found.values, strict=False)]
+        return pd.DataFrame(rows, columns=["claim", "run", "value"])
+
     def _claims(self) -> Table:
         rows = tuple((_what(found), number(found.claim.published), found.shown, _percent(found.deviation),
                       found.tolerance, KEPT[found.holds]) for found in self.findings)
-        note = f"{self.missed} of the stated tolerances missed." if self.missed else ""
         return Table(f"{self.name}: {self.spec.title}",
-                     ("", "published", "ours", "deviation", "tolerance", "kept"), rows, note)
+                     ("", self.spec.beside, "ours", "deviation", "tolerance", "kept"), rows)
 
     def _ladder(self) -> Table:
         factors = [step.factor for step in self.ladder if step.factor is not None]
@@ -112,7 +140,8 @@ class Reproduction:
     def record(self) -> dict[str, Any]:
         """All of it as one document."""
         spec = self.spec
-        return {"name": spec.name, "title": spec.title, "source": spec.source, "assumptions": list(spec.assumptions),
+        return {"name": spec.name, "title": spec.title, "source": spec.source, "answer": self.told,
+                "assumptions": list(spec.assumptions),
                 "costs": {name: {"formula": cost.name, "why": cost.why} for name, cost in spec.costs.items()},
                 "runs": {name: {**spec.scenario, **run.scenario, "knobs": run.knobs, "workload": run.workload,
                                 "cost": run.cost, "seed": spec.seed,
@@ -137,6 +166,7 @@ class Verdict:
     spec: VerdictSpec
     rows: tuple[Row, ...]
     missed: int = 0
+    untested: int = 0
 
     @property
     def name(self) -> str:
@@ -147,6 +177,11 @@ class Verdict:
     def facts(self) -> tuple[str, ...]:
         """Source and assumptions, a line each."""
         return (f"source: {self.spec.source}", *(f"assumed: {each}" for each in self.spec.assumptions))
+
+    @property
+    def told(self) -> str:
+        """How often it holds."""
+        return conclusion(self.rows)
 
     def frame(self) -> pd.DataFrame:
         """A row a ratio: trace, baseline and the three factors."""
@@ -160,7 +195,7 @@ class Verdict:
                       f"{row.ragged:.1f} {row.stands(row.ragged)}", f"{row.padding:.2f}",
                       f"{row.padded:.1f} {row.stands(row.padded)}", row.cause(padded=True)) for row in self.rows)
         head = ("trace", "slots x tokens reserved", "slots", "x memory", "= ragged", "x padding", "= padded", "largest")
-        return [Table(f"{self.name}: {self.spec.title}", head, rows, conclusion(self.rows))]
+        return [Table(f"{self.name}: {self.spec.title}", head, rows)]
 
     def record(self) -> dict[str, Any]:
         """All of it as one document."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf, nextafter
 from typing import Any
 
 from simulator.studies.reproduce.running import Measured
@@ -54,6 +55,8 @@ class Finding:
         claim, published = self.claim, self.claim.published or 0.0
         if claim.between is not None:
             return claim.between[0], claim.between[1]
+        if claim.above is not None:
+            return nextafter(claim.above, inf), inf
         if claim.percent is not None:
             return published * (1 - claim.percent / 100), published * (1 + claim.percent / 100)
         if claim.points is not None:
@@ -67,12 +70,14 @@ class Finding:
         if claim.order:
             return "rises"
         if claim.between is not None:
-            return f"{claim.between[0]:g} to {claim.between[1]:g}"
+            return f"from {claim.between[0]:g} to {claim.between[1]:g}"
+        if claim.above is not None:
+            return f"above {claim.above:g}"
         if claim.percent is not None:
-            return f"{claim.percent:g}%"
+            return f"within {claim.percent:g}%"
         if claim.points is not None:
-            return f"{claim.points:g}" if claim.points else "exact"
-        return "none stated" if claim.factor is None else f"x{claim.factor:g}"
+            return f"within {claim.points:g} points" if claim.points else "exact"
+        return "none stated" if claim.factor is None else f"within x{claim.factor:g}"
 
     @property
     def shown(self) -> str:

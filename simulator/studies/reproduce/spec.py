@@ -6,6 +6,7 @@ fit together. It runs nothing.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -20,6 +21,8 @@ from simulator.studies.reproduce.workloads import Workload
 
 ORDER = ("anyscale", "vllm-memory", "orca", "sarathi", "tgi-v3", "slots")
 """The bundled specifications, in the order in which they are told."""
+NAMED = re.compile(r"{([^}]*)}")
+"""A claim in an answer."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class Claim:
         points: Tolerance, in the unit of the published number.
         factor: Tolerance: at most so many times more or less.
         between: Bounds of our number, instead of a tolerance.
+        above: The same, without an upper bound; above 1 it is no more than a check of the sign of a gain.
         note: What a reader must know of it.
     """
 
@@ -85,12 +89,14 @@ class Claim:
     points: float | None = None
     factor: float | None = None
     between: tuple[float, ...] | None = None
+    above: float | None = None
     note: str = ""
 
     def __post_init__(self) -> None:
         if (self.of is None) == (len(self.order) < 2):
             raise CostModelError(f"'{self.what}': give 'of', or at least two runs in 'order'")
-        if sum(each is not None for each in (self.percent, self.points, self.factor, self.between)) > 1:
+        stated = (self.percent, self.points, self.factor, self.between, self.above)
+        if sum(each is not None for each in stated) > 1:
             raise CostModelError(f"'{self.what}': give one tolerance, not several")
         if self.between is not None and len(self.between) != 2:
             raise CostModelError(f"'{self.what}': between takes two numbers, the lowest and the highest")
@@ -119,6 +125,7 @@ class Spec:
         name: On the command line.
         title: What it is about.
         source: Where it was published.
+        answer: What comes out, in a sentence or two; {NAME OF A CLAIM} stands for our number of that claim.
         assumptions: All that the publication does not say, and we had to assume.
         claims: The numbers.
         runs: By name.
@@ -127,11 +134,13 @@ class Spec:
         ladder: Runs that follow one another by one change each; their factors multiply to the whole.
         ladder_metric: What the ladder measures.
         seed: Of everything drawn.
+        beside: What our numbers stand beside.
     """
 
     name: str
     title: str
     source: str
+    answer: str
     assumptions: tuple[str, ...]
     claims: tuple[Claim, ...]
     runs: dict[str, Run]
@@ -141,11 +150,14 @@ class Spec:
     ladder: tuple[Rung, ...] = ()
     ladder_metric: str = "output_throughput"
     seed: int = 0
+    beside: str = "published"
 
     def __post_init__(self) -> None:
         for claim in self.claims:
             for name in claim.runs:
                 choose(f"run of '{claim.what}'", name, self.runs)
+        for name in NAMED.findall(self.answer):
+            choose("claim in the answer", name, [claim.what for claim in self.claims])
         choose("ladder metric", self.ladder_metric, METRICS)
         for rung in self.ladder:
             choose("run of the ladder", rung.run, self.runs)
