@@ -15,6 +15,12 @@ from simulator.studies.reproduce.spec import bundled_specs
 Call = Callable[..., tuple[int, str, str]]
 
 
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables keep their rows on one line, wherever the tests run."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+
 def test_it_prints_what_was_published_ours_and_every_assumption(batchsim: Call) -> None:
     status, out, err = batchsim("reproduce", "vllm-memory")
     assert (status, err) == (0, "")
