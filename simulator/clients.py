@@ -54,6 +54,7 @@ class Client:
                  conversations: Conversations | None = None) -> None:
         self._env, self._requests, self._limit = env, requests, max_concurrency
         self._patience, self._on_end, self._conversations = patience or Patience(), on_end, conversations
+        self._hangs_up = self._patience.ends
         self._next = next(requests, None)
         self._outstanding = self.answered = self.refused_for_good = self.aborted = 0
         self._tries: dict[int, int] = {}        # of those sent again: how often
@@ -167,8 +168,10 @@ class Client:
     def _send(self, request: Request) -> None:
         assert self._server is not None
         request.arrival = self._env.now    # type: ignore[assignment]
-        if self._patience.ends:
-            self._open.add(request)
+        if not self._hangs_up:
+            self._server.submit(request)
+            return
+        self._open.add(request)
         self._server.submit(request)
         if request in self._open:
             self._watch(request)

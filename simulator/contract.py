@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 from simulator.errors import InputError, PolicyError
 from simulator.memory.base import Memory
 from simulator.policies.base import Policy
+from simulator.request import Request
 from simulator.step import Queue, Step, Wait
 
 LATEST = 1 << 62
@@ -27,14 +28,13 @@ class Contract:
         raise PolicyError(f"{self._policy.name}: {what}, at {now} ns ({len(queue.running)} running, "
                           f"{len(queue.waiting)} waiting, {memory.free} of {memory.capacity} blocks free)")
 
-    def check_chunks(self, step: Step, now: int) -> None:
+    def check_chunk(self, request: Request, tokens: int, step: Step, now: int) -> None:
         """Whoever gets a chunk lacks that many tokens, is no member of the decoding set, and is not cut by padding."""
-        for request, tokens in step.chunks:
-            if not 1 <= tokens <= request.lacking or request._set is not None:
-                self.complain(f"planned a chunk of {tokens} tokens for request {request.index}, which lacks "
-                              f"{request.lacking}{' and decodes' * request.decoding}", now)
-            if 0 < (width := step.pad_chunks_to or step.pad_to) < tokens:
-                self.complain(f"pads to {width} tokens, but request {request.index} computes {tokens}", now)
+        if not 1 <= tokens <= request.lacking or request.decoding:
+            self.complain(f"planned a chunk of {tokens} tokens for request {request.index}, which lacks "
+                          f"{request.lacking}{' and decodes' * request.decoding}", now)
+        if 0 < (width := step.pad_chunks_to or step.pad_to) < tokens:
+            self.complain(f"pads to {width} tokens, but request {request.index} computes {tokens}", now)
 
     def refuse_room(self, end: int, now: int) -> NoReturn:
         """The clock leaves its 64 bits, or somebody holds memory that is not there."""

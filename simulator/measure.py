@@ -72,18 +72,17 @@ def shape_of(step: Step, rows: Rows) -> StepShape:
 def row_of(step: Step, queue: Queue, memory: Memory, rows: Rows, padded: int) -> tuple[int, ...]:
     """The columns of the record from `decodes` to `paused`."""
     decodes, context, chunks, prompt, redone, redoing, _ = rows
-    promised, empty = memory.promised, memory.empty
+    promised, empty, held = memory.promised, memory.empty, queue.held
+    everybody = step.decodes and len(step.chunks) == len(queue.catching_up) and not held and not queue.in_flight
+    tokens = context + rows.there if everybody else resident(queue)
     return (decodes, context, len(chunks), prompt, redone, redoing, step.spent, padded,
-            len(queue.running) - len(queue.in_flight), len(queue.held), len(queue.waiting),
-            resident(step, queue, rows) - memory.shared_tokens,
+            len(queue.running) - len(queue.in_flight), len(held), len(queue.waiting), tokens - memory.shared_tokens,
             -1 if promised is None else promised, -1 if empty is None else empty, CODES[step.blocked],
             0 if step.decodes else 1)
 
 
-def resident(step: Step, queue: Queue, rows: Rows) -> int:
-    """Tokens with KV of all who run, each by itself."""
-    if step.decodes and len(step.chunks) == len(queue.catching_up) and not queue.held and not queue.in_flight:
-        return rows.context + rows.there    # everybody computes
+def resident(queue: Queue) -> int:
+    """Tokens with KV of all who run, each by itself; where everybody computes, the rows of the step tell as much."""
     tokens = queue.decoding.context
     for others in (queue.catching_up, queue.in_flight, queue.held):
         if others:

@@ -186,12 +186,13 @@ class Replica:
         """Close the stays of those preempted and open those of the admitted; look at what each is to compute."""
         for victim in step.preempted:
             self._close_stay(victim, now)
-        for request, _ in step.chunks:
+        for request, tokens in step.chunks:
+            if not 1 <= tokens <= request.lacking or request._set is not None or step.pad_to:
+                self._contract.check_chunk(request, tokens, step, now)
             if request.admitted is None:
                 request.admitted = now
                 if not request.lost:
                     self.record.admit(request._computed, request.prompt)
-        self._contract.check_chunks(step, now)
 
     def _barren(self, step: Step) -> StepShape:
         """What is paid for a step that computes nothing: it may if it preempts somebody, but not twice in a row."""

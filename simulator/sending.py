@@ -36,22 +36,24 @@ class Requests:
 
     def __init__(self, setup: Setup) -> None:
         trace = setup.trace
-        priority = np.zeros(len(trace), np.int64) if trace.priority is None else trace.priority
-        self._columns = (trace.arrival, setup.prompt, setup.max_tokens, priority)
+        self._columns = [trace.arrival, setup.prompt, setup.max_tokens]
+        if trace.priority is not None:
+            self._columns.append(trace.priority)
         self._shared = prefixes(trace)
+        self._plain = not self._shared and trace.priority is None
 
     def at(self, wanted: NDArray[np.bool_]) -> Iterator[Request]:
         """The requests of the wanted rows, made as they are needed."""
         where = np.flatnonzero(wanted)
         for start in range(0, len(where), AT_ONCE):
             rows = where[start:start + AT_ONCE]
-            for row, *values in zip(rows.tolist(), *(column[rows].tolist() for column in self._columns), strict=True):
-                yield self._made(row, *values)
+            columns = [column[rows].tolist() for column in self._columns]
+            yield from map(Request if self._plain else self._made, rows.tolist(), *columns)
 
     def one(self, row: int) -> Request:
         """The request of one row."""
         return self._made(row, *(int(column[row]) for column in self._columns))
 
-    def _made(self, row: int, arrival: int, prompt: int, max_tokens: int, priority: int) -> Request:
+    def _made(self, row: int, arrival: int, prompt: int, max_tokens: int, priority: int = 0) -> Request:
         return Request(row, arrival, prompt, max_tokens, prefix=self._shared[row] if self._shared else (),
                        priority=priority)
