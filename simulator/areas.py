@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.columns import Ints
+from simulator.columns import Ints, Packed
 
 FEW = 16
 """Rows that Python's own integers add up as fast as numpy."""
@@ -29,7 +29,7 @@ class Level:
 
     start: Ints
     end: Ints
-    amount: Ints
+    amount: Packed
 
     def total(self) -> int:
         """The area under all of it."""
@@ -43,7 +43,7 @@ class Level:
         return np.diff(area_of_intervals(self.start, self.end, amount, edges))
 
 
-def times(amounts: Ints, durations: Ints) -> int:
+def times(amounts: Packed, durations: Ints) -> int:
     """The sum of amount x duration."""
     rows = (1 << 63) // (_largest(amounts) * _largest(durations) + 1)    # of which 64 bits hold the sum for certain
     if rows < FEW:
@@ -51,7 +51,7 @@ def times(amounts: Ints, durations: Ints) -> int:
     return sum(int(amounts[at:at + rows] @ durations[at:at + rows]) for at in range(0, len(amounts), rows))
 
 
-def _largest(values: Ints) -> int:
+def _largest(values: Packed) -> int:
     return int(np.abs(values).max(initial=0))
 
 
@@ -62,7 +62,7 @@ def area_of_counts(instants: Ints, edges: Ints) -> Ints:
     return passed * edges - np.concatenate(([0], np.cumsum(instants)))[passed]
 
 
-def area_of_intervals(starts: Ints, ends: Ints, amounts: Ints, edges: Ints) -> Ints:
+def area_of_intervals(starts: Ints, ends: Ints, amounts: Packed, edges: Ints) -> Ints:
     """Area up to each edge under a level that is `amounts` inside of intervals in a row and 0 between them."""
     if not len(starts):
         return np.zeros_like(edges)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from simulator.areas import Level
-from simulator.columns import Ints
+from simulator.columns import Ints, Packed, packed
 from simulator.memory import Memory
 from simulator.record import Record
 from simulator.recorder import CODES, OBSTACLES
@@ -21,21 +21,29 @@ Levels = Mapping[str, tuple[Level, ...]]
 """By part of the ledger: levels that add up."""
 
 
+def _level(start: Ints, end: Ints, amount: Packed) -> Level:
+    """A level whose amounts take few bytes: all parts of a long run are there at once."""
+    return Level(start, end, packed(amount))
+
+
 def slot_levels(record: Record, gaps: Gaps, slots: Slots) -> Levels:
     """Slots by what they are for. A row takes all the time of its step."""
     plan, start, end, queued = record.plan, record.plan("start"), record.plan_ends, record.queued_from
     empty, vacant = slots.count - plan("running"), slots.count - gaps.in_slots
     left_out = plan("running") - plan("decodes") - plan("chunks") - plan("held")
     behind = (plan("paused") > 0) & (plan("chunks") > 0)
-    rows = {"decode": plan("decodes"), "prefill": plan("chunks") - plan("redoing"), "recompute": plan("redoing"),
-            "held": plan("held"), "behind_prefill": left_out * behind, "stalled": left_out * ~behind}
-    levels: dict[str, tuple[Level, ...]] = {name: (Level(start, end, amount),) for name, amount in rows.items()}
-    levels["stalled"] += (Level(gaps.start, gaps.end, gaps.in_slots),)
+    levels: dict[str, tuple[Level, ...]] = {
+        "decode": (_level(start, end, plan("decodes")),),
+        "prefill": (_level(start, end, plan("chunks") - plan("redoing")),),
+        "recompute": (_level(start, end, plan("redoing")),),
+        "held": (_level(start, end, plan("held")),),
+        "behind_prefill": (_level(start, end, left_out * behind),),
+        "stalled": (_level(start, end, left_out * ~behind), _level(gaps.start, gaps.end, gaps.in_slots))}
     for code, obstacle in enumerate(OBSTACLES):
-        levels[f"blocked_{obstacle or 'step'}"] = (Level(queued, end, empty * (plan("blocked") == code)),)
-    levels["forming"] = (Level(gaps.waited_from, gaps.end, vacant),)
-    levels["no_queue"] = (Level(start, queued, empty),)
-    levels["idle"] = (Level(gaps.start, gaps.waited_from, vacant),)
+        levels[f"blocked_{obstacle or 'step'}"] = (_level(queued, end, empty * (plan("blocked") == code)),)
+    levels["forming"] = (_level(gaps.waited_from, gaps.end, vacant),)
+    levels["no_queue"] = (_level(start, queued, empty),)
+    levels["idle"] = (_level(gaps.start, gaps.waited_from, vacant),)
     return levels
 
 
@@ -44,7 +52,7 @@ def token_levels(record: Record) -> Levels:
     plan, first = record.plan, record.firsts
     positions = {"useful": plan("decodes") + plan("prompt") - plan("redone"), "padding": plan("padding"),
                  "recompute": plan("redone")}
-    return {name: (Level(first, first + plan("steps"), amount),) for name, amount in positions.items()}
+    return {name: (_level(first, first + plan("steps"), amount),) for name, amount in positions.items()}
 
 
 def kv_levels(record: Record, gaps: Gaps, memory: Memory, unlimited: bool) -> Levels:
@@ -56,15 +64,15 @@ def kv_levels(record: Record, gaps: Gaps, memory: Memory, unlimited: bool) -> Le
     tokens = _tokens_held(record, memory.block_size)
     if not unlimited:
         tokens |= _tokens_free(record, memory)
-    kept = gaps.in_slots > 0
+    kept, starts = gaps.in_slots > 0, record.starts
     levels: dict[str, tuple[Level, ...]] = {
-        name: (Level(record.starts, record.ends, amount),
-               Level(gaps.start[kept], gaps.end[kept], amount[gaps.after[kept]])) for name, amount in tokens.items()}
+        name: (_level(starts, record.ends, amount),
+               _level(gaps.start[kept], gaps.end[kept], amount[gaps.after[kept]])) for name, amount in tokens.items()}
     if not unlimited:
         rest = gaps.start[~kept], gaps.end[~kept]
         cached = _cached_at_rest(record, gaps.after[~kept], memory)
-        levels["cached"] += (Level(*rest, cached),)
-        levels["free"] += (Level(*rest, memory.capacity * memory.block_size - cached),)
+        levels["cached"] += (_level(*rest, cached),)
+        levels["free"] += (_level(*rest, memory.capacity * memory.block_size - cached),)
     return levels
 
 

@@ -49,7 +49,8 @@ def outcomes(verdict: NDArray[np.int8], follows: NDArray[np.bool_], record: Reco
     """What became of the requests, given what the gate said of each, and which waited for another one's answer."""
     rows = len(verdict)
     sent, refused, cancelled = (_latest(rows, events) for events in (record.sent, record.refused, record.cancelled))
-    status, reason = np.where(verdict == 0, "unfinished", "rejected").astype(object), words(VERDICTS, verdict)
+    status = np.array(["unfinished", "rejected"], object)[(verdict > 0).astype(np.int8)]
+    reason = words(VERDICTS, verdict)
     # Of both at one instant, the refusal is the later one: time passes before anybody is cancelled.
     for which, word, why in ((follows & (verdict == 0) & (sent < 0) & (refused < 0), "skipped", SKIPPED),
                              (cancelled > refused, "aborted", TIMED_OUT),

@@ -90,10 +90,12 @@ def timeline(setup: Setup, record: Record) -> Timeline:
     before = since < emission[stayed]
     served = np.maximum(_latest(rows, stayed[before], since[before])[request], admitted)
     streams, overhead = setup.policy.streams, setup.request_overhead
+    first, last = (first_token, last_token) if streams else (left, left)
+    if overhead:
+        first, last = first + overhead, last + overhead
     return Timeline(
         request, setup.prompt[request], setup.output[request], _latest(rows, *record.sent.T)[request], admitted, served,
-        first_token, last_token, (first_token if streams else left) + overhead,
-        (last_token if streams else left) + overhead, left,
+        first_token, last_token, first, last, left,
         np.bincount(stayed, minlength=rows)[request] - 1, streams)
 
 
