@@ -13,7 +13,7 @@ Ints = NDArray[np.int64]
 Packed = NDArray[np.signedinteger[Any]]
 """Integers of the narrowest kind that holds them. Arithmetic would stay as narrow: widen them first."""
 
-LOOSE = 1 << 14
+LOOSE = 1 << 12
 """Rows that lie about in 64 bits before they are packed."""
 
 
