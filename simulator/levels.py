@@ -76,15 +76,15 @@ def kv_levels(record: Record, gaps: Gaps, memory: Memory, unlimited: bool) -> Le
     return levels
 
 
-def _tokens_held(record: Record, block_size: int) -> dict[str, Ints]:
+def _tokens_held(record: Record, block_size: int) -> dict[str, Packed]:
     """What requests hold in each step."""
     holding = record.step("resident") + record.step("decodes") + record.step("prompt")
     promised = np.where(record.step("promised") < 0, holding, record.step("promised"))
-    return {"holding": holding, "reserved": promised - holding,
-            "internal": record.step("used") * block_size - promised}
+    return {"holding": packed(holding), "reserved": packed(promised - holding),
+            "internal": packed(record.step("used") * block_size - promised)}
 
 
-def _tokens_free(record: Record, memory: Memory) -> dict[str, Ints]:
+def _tokens_free(record: Record, memory: Memory) -> dict[str, Packed]:
     """What nobody holds in each step."""
     free, empty = memory.capacity - record.step("used"), record.step("empty")
     cached = np.where(empty < 0, 0, free - empty)
@@ -92,7 +92,8 @@ def _tokens_free(record: Record, memory: Memory) -> dict[str, Ints]:
     if torn.any():
         torn &= record.step("waiting") > 0
     size = memory.block_size
-    return {"external": (free - cached) * torn * size, "cached": cached * size, "free": (free - cached) * ~torn * size}
+    return {"external": packed((free - cached) * torn * size), "cached": packed(cached * size),
+            "free": packed((free - cached) * ~torn * size)}
 
 
 def _cached_at_rest(record: Record, after: Ints, memory: Memory) -> Ints:
