@@ -3,14 +3,14 @@
 It scales whole steps, host time included; what a request spends outside the steps is not scaled.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from cost_models.around import Around
 from cost_models.base import CostModel, CostModelError, StepShape
 
 
 @dataclass(frozen=True)
-class Biased(CostModel):
+class Biased(Around):
     """Every duration of ``cost`` times ``factor``, rounded to ns.
 
     >>> from cost_models import Constant
@@ -42,23 +42,6 @@ class Biased(CostModel):
     def decode_times(self, shape: StepShape, k: int, growth: int | None = None) -> list[int]:
         """Durations in ns of ``k`` decode steps in a row."""
         return [self._scaled(ns) for ns in self.cost.decode_times(shape, k, growth)]
-
-    def in_range(self, shape: StepShape) -> bool | None:
-        """Whether the model inside was measured there."""
-        return self.cost.in_range(shape)
-
-    def residuals(self) -> Mapping[str, Sequence[float]] | None:
-        """Those of the model inside."""
-        return self.cost.residuals()
-
-    def stated_bias(self) -> float | None:
-        """That of the model inside."""
-        return self.cost.stated_bias()
-
-    @property
-    def request_overhead(self) -> int:
-        """That of the model inside, in ns."""
-        return self.cost.request_overhead
 
     def _scaled(self, ns: int) -> int:
         return round(ns * self.factor) or 1

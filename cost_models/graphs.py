@@ -5,9 +5,10 @@ prompt chunks and batches above the largest size run as they are. It does not kn
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cost_models.around import Around
 from cost_models.base import CostModel, CostModelError, StepShape
 
 VLLM_SIZES = (1, 2, 4, *range(8, 257, 8), *range(272, 513, 16))
@@ -33,16 +34,11 @@ def graph_sizes(text: str) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class CapturedGraphs(CostModel):
+class CapturedGraphs(Around):
     """Another cost model, asked about decode-only steps with as many rows as were captured."""
 
     cost: CostModel
     sizes: Sequence[int]
-
-    @property
-    def name(self) -> str:
-        """That of the model inside."""
-        return self.cost.name
 
     @property
     def origin(self) -> str:
@@ -60,19 +56,6 @@ class CapturedGraphs(CostModel):
     def in_range(self, shape: StepShape) -> bool | None:
         """Whether the padded step lies where the model inside was measured."""
         return self.cost.in_range(self._captured(shape))
-
-    def residuals(self) -> Mapping[str, Sequence[float]] | None:
-        """Those of the model inside."""
-        return self.cost.residuals()
-
-    def stated_bias(self) -> float | None:
-        """That of the model inside."""
-        return self.cost.stated_bias()
-
-    @property
-    def request_overhead(self) -> int:
-        """That of the model inside, in ns."""
-        return self.cost.request_overhead
 
     def _captured(self, shape: StepShape) -> StepShape:
         if shape.chunks or not 0 < shape.decodes <= self.sizes[-1]:

@@ -12,7 +12,6 @@ It does not know how one regime passes into the next: a long chunk with one deco
 the chunk alone.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -21,8 +20,8 @@ from cost_models.base import CostModelError, StepShape, empty_step
 from cost_models.fits import Regime, RegimeTable
 from cost_models.linear import LinearDecode, femtoseconds
 from cost_models.profile import Profile
+from cost_models.profiled import Profiled
 from cost_models.ranges import in_range
-from cost_models.residuals import residuals
 
 
 class Coefficients(NamedTuple):
@@ -37,7 +36,7 @@ class Coefficients(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Regimes(LinearDecode):
+class Regimes(Profiled, LinearDecode):
     """Decode, prefill and mixed steps of one profile."""
 
     profile: Profile
@@ -45,16 +44,6 @@ class Regimes(LinearDecode):
     def __post_init__(self) -> None:
         if self.profile.fit.regimes is None:
             raise CostModelError(f"profile '{self.profile.name}' has no regimes: use its form 'table'")
-
-    @property
-    def name(self) -> str:
-        """Name of the profile."""
-        return self.profile.name
-
-    @property
-    def origin(self) -> str:
-        """Source and date of the fit, and what in it is not measured."""
-        return self.profile.provenance
 
     def decode_fs(self, decodes: int) -> int:
         """A decode-only step in fs, context aside."""
@@ -79,19 +68,6 @@ class Regimes(LinearDecode):
     def in_range(self, shape: StepShape) -> bool | None:
         """Whether each stated bound of the profile holds; None where the profile states none."""
         return in_range(self.profile.fit.range, shape)
-
-    def residuals(self) -> Mapping[str, Sequence[float]] | None:
-        """Those that the profile states, or that follow from its errors."""
-        return residuals(self.profile.fit.errors)
-
-    def stated_bias(self) -> float | None:
-        """The largest of the profile's regimes."""
-        return self.profile.fit.errors.bias
-
-    @property
-    def request_overhead(self) -> int:
-        """What the profile states, in ns."""
-        return self.profile.request_overhead
 
     @cached_property
     def context_fs(self) -> int:

@@ -11,21 +11,20 @@ It does not know: contexts that differ within a step (the mean counts), overlap 
 between the knots.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from cost_models.base import CostModel, CostModelError, StepShape, empty_step, refuse_chunks
+from cost_models.base import CostModelError, StepShape, empty_step, refuse_chunks
 from cost_models.kernels import Curve, DecodeGrid, KernelTable
 from cost_models.linear import femtoseconds, nanoseconds
 from cost_models.lines import Line, between, blend, line, neighbours
 from cost_models.profile import Profile
+from cost_models.profiled import Profiled
 from cost_models.ranges import in_range
-from cost_models.residuals import residuals
 
 
 @dataclass(frozen=True)
-class Table(CostModel):
+class Table(Profiled):
     """The kernel table of one profile."""
 
     profile: Profile
@@ -37,16 +36,6 @@ class Table(CostModel):
             raise CostModelError(f"profile '{self.profile.name}' has no table: use its form 'regimes'")
         if self.profile.tensor_parallel_size > 1 and self.profile.fit.table.all_reduce is None:
             raise CostModelError(f"profile '{self.profile.name}': a table for several GPUs needs 'all_reduce'")
-
-    @property
-    def name(self) -> str:
-        """Name of the profile."""
-        return self.profile.name
-
-    @property
-    def origin(self) -> str:
-        """Source and date of the kernels, and what in the table is not measured."""
-        return self.profile.provenance
 
     def time(self, shape: StepShape) -> int:
         """Duration of one step in ns."""
@@ -72,19 +61,6 @@ class Table(CostModel):
         return (tokens <= table.linear.at[-1] and shape.decodes <= grid.sequences[-1]
                 and shape.context <= shape.decodes * grid.context[-1]
                 and all(new <= prefill.tokens[-1] and prior <= prefill.prior[-1] for new, prior in shape.chunks))
-
-    def residuals(self) -> Mapping[str, Sequence[float]] | None:
-        """Those that the profile states, or that follow from its errors."""
-        return residuals(self.profile.fit.errors)
-
-    def stated_bias(self) -> float | None:
-        """The largest of the profile's regimes."""
-        return self.profile.fit.errors.bias
-
-    @property
-    def request_overhead(self) -> int:
-        """What the profile states, in ns."""
-        return self.profile.request_overhead
 
     def _decode_line(self, decodes: int) -> Line:
         """A decode-only step of so many sequences by their total context; worked out once for each number."""
