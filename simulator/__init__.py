@@ -15,7 +15,8 @@ How to read the code, in this order:
     step           Queue, Step, Wait: the words a policy speaks
     memory/base    how KV cache is asked for
     policies/static, policies/vllm      the two ideas, side by side
-    replica        plan, time, commit: the clock, and the only place that fast-forwards
+    replica        plan, time, commit: the clock
+    stretch        how often a step repeats: the only place that fast-forwards
     batch          why a thousand decoding requests cost no more than one
     pricing        what a step costs, and how long it lasts
     simulate       the wiring: setup before it, clients beside it, recorder behind it

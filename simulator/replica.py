@@ -1,11 +1,10 @@
 """Replica: the SimPy process that asks a policy, lets time pass and moves the token counters: plan, time, commit.
 
-It owns the clock, the record and the counters. It is the only place that fast-forwards, and it knows no metric.
+It owns the clock, the record and the counters, and it knows no metric.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
 from itertools import accumulate
 from typing import Any
@@ -23,6 +22,7 @@ from simulator.pricing import SMALLEST, Pricing
 from simulator.recorder import Recorder
 from simulator.request import Request
 from simulator.step import Queue, Step, Wait
+from simulator.stretch import Stretch
 
 
 class Replica:
@@ -55,8 +55,7 @@ class Replica:
         self._on_finish, self._on_refuse, self._on_cancel = on_finish, on_refuse, on_cancel
         self._cancelled: dict[Request, None] = {}    # in the order in which their clients hung up; they are still here
         self._most = policy.max_outstanding
-        self._fast = policy.is_steady() and not exact
-        self._urgent = policy.urgency() is not None
+        self._stretch = Stretch(env, policy, memory, self.decoding, exact=exact, watchful=on_cancel is not None)
         self._emptied = -1      # plans on record after the latest step that computed nothing
         self._waits = 0         # since the latest step
         self._doorbell: Event | None = None
@@ -140,14 +139,14 @@ class Replica:
         costs = [pricing.cost.time(priced)]
         delay = pricing.delay(step, len(queue.running)) if pricing.delays or step.delay else 0
         row = row_of(step, queue, memory, rows, shape.padded)
-        times = 1 if step.chunks and step.times == 1 else self._at_most(step, costs[0] + delay, now)
+        times = 1 if step.chunks and step.times == 1 else self._stretch.at_most(step, costs[0] + delay, now)
         if times > 1:
             costs = pricing.cost.decode_times(priced, times)
         lasts = pricing.lasting(costs, delay, priced, len(self.record.ends)) if delay or pricing.noise else costs
         start, ends = self._timed(now, lasts)
         used = [memory.capacity - memory.free]
         if times > 1:
-            ends, used = self._shorten(step, ends, used)
+            ends, used = self._stretch.shorten(step, ends, used)
         if ends[-1] > LATEST or not 0 <= used[-1] <= memory.capacity:
             self._contract.refuse_room(ends[-1], now)
         if self._watch:
@@ -169,18 +168,6 @@ class Replica:
         if len(lasts) == 1:
             return now, [now + lasts[0]]
         return now, list(accumulate(lasts, initial=now))[1:]
-
-    def _shorten(self, step: Step, ends: list[int], used: list[int]) -> tuple[list[int], list[int]]:
-        """Keep the repetitions that start before an event that could change the plan, and that find memory."""
-        if self._heeds_events(step):
-            horizon = self.env.peek()
-            if ends[-1] > horizon:
-                del ends[bisect_left(ends, horizon) + 1:]
-        if len(ends) > 1:
-            more = len(ends) - 1
-            used += self.memory.extend(self.decoding, more) if step.decodes else used * more
-            del ends[len(used):]
-        return ends, used
 
     def _take_note(self, step: Step, now: int) -> None:
         """Close the stays of those preempted and open those of the admitted; look at what each is to compute."""
@@ -205,23 +192,6 @@ class Replica:
         if request.admitted is not None:
             self.record.stay(request.index, request.admitted, now)
         request.admitted = None
-
-    def _at_most(self, step: Step, duration: int, now: int) -> int:
-        """How often this step may run before the policy must be asked again, given how long it takes once."""
-        if not step.decodes or not self.decoding.size:
-            return step.times
-        if step.times > 1:
-            return min(step.times, self.decoding.steps_to_finish())
-        if step.chunks or not self._fast or step.fickle or step.preempted or step.trimmed or step.delay:
-            return 1
-        steps = self.decoding.steps_to_finish()
-        if self._heeds_events(step) and (horizon := self.env.peek()) < UNLIMITED:
-            steps = min(steps, int(horizon - now) // duration + 1)    # more would hardly be kept
-        return steps
-
-    def _heeds_events(self, step: Step) -> bool:
-        """Whether a client might hang up, or an arrival be let in: by urgency it may pass a head that does not fit."""
-        return self._on_cancel is not None or step.blocked is None or (step.blocked != "cap" and self._urgent)
 
     def _commit(self, step: Step, steps: int, now: int) -> None:
         """The tokens of the step exist now: count them, and let go who may leave."""

@@ -75,12 +75,17 @@ def why(simulated: Simulated, common: Common,
                           *typed(simulated, "settings", "scheduler_overhead"), *typed(common, *QUIET)])
     if directory:
         directory.write({FINDINGS: as_json(records(found, command)).encode()} | _drawn(found))
+    _tell(found, command, common)
+    if directory and not (common.json or common.quiet):
+        note(f"written to {directory.path}/: {FINDINGS} and {FIGURE}")
+
+
+def _tell(found: Attribution, command: str, common: Common) -> None:
+    """One document, or sentences and tables."""
     if common.json:
         print(as_json(records(found, command)), end="")
-        return
-    _print(answers(), found, command)
-    if directory and not common.quiet:
-        note(f"written to {directory.path}/: {FINDINGS} and {FIGURE}")
+    else:
+        _print(answers(), found, command)
 
 
 def cores() -> int:

@@ -1,0 +1,60 @@
+"""Stretch: how often a step runs before its policy must be asked again. The only place that fast-forwards.
+
+It takes no decision and prices nothing: what is repeated is the very step that the policy gave.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from simpy import Environment
+
+from simulator.batch import DecodingSet
+from simulator.memory.base import UNLIMITED, Memory
+from simulator.policies.base import Policy
+from simulator.step import Step
+
+
+class Stretch:
+    """The repetitions of one replica's steps.
+
+    Args:
+        env, policy, memory, decoding: Those of the replica.
+        exact: Nothing is repeated that the policy does not ask for.
+        watchful: Any event may change the plan, not only those that let somebody in.
+    """
+
+    def __init__(self, env: Environment, policy: Policy, memory: Memory, decoding: DecodingSet, *, exact: bool,
+                 watchful: bool) -> None:
+        self._env, self._memory, self._decoding, self._watchful = env, memory, decoding, watchful
+        self._fast = policy.is_steady() and not exact
+        self._urgent = policy.urgency() is not None
+
+    def at_most(self, step: Step, duration: int, now: int) -> int:
+        """How often this step may run before the policy must be asked again, given how long it takes once."""
+        if not step.decodes or not self._decoding.size:
+            return step.times
+        if step.times > 1:
+            return min(step.times, self._decoding.steps_to_finish())
+        if step.chunks or not self._fast or step.fickle or step.preempted or step.trimmed or step.delay:
+            return 1
+        steps = self._decoding.steps_to_finish()
+        if self._heeds_events(step) and (horizon := self._env.peek()) < UNLIMITED:
+            steps = min(steps, int(horizon - now) // duration + 1)    # more would hardly be kept
+        return steps
+
+    def shorten(self, step: Step, ends: list[int], used: list[int]) -> tuple[list[int], list[int]]:
+        """Keep the repetitions that start before an event that could change the plan, and that find memory."""
+        if self._heeds_events(step):
+            horizon = self._env.peek()
+            if ends[-1] > horizon:
+                del ends[bisect_left(ends, horizon) + 1:]
+        if len(ends) > 1:
+            more = len(ends) - 1
+            used += self._memory.extend(self._decoding, more) if step.decodes else used * more
+            del ends[len(used):]
+        return ends, used
+
+    def _heeds_events(self, step: Step) -> bool:
+        """Whether a client might hang up, or an arrival be let in: by urgency it may pass a head that does not fit."""
+        return self._watchful or step.blocked is None or (step.blocked != "cap" and self._urgent)
