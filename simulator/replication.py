@@ -77,6 +77,13 @@ def _check_autoscale(scenario: Scenario, rule: str) -> None:
         raise InputError("autoscale follows a load over time: give load trace, which may have a shape or a rate")
 
 
+def only_one_replica(what: str, scenario: Scenario) -> None:
+    """Refuse replicas behind a router where a study looks into a single engine."""
+    if scenario.behind_router:
+        raise InputError(f"{what} looks into one replica: leave out replicas, queue_limit and autoscale, which run "
+                         "takes")
+
+
 def check_trace(scenario: Scenario, trace: Trace) -> None:
     """Refuse what needs to know more of the requests than this trace tells."""
     if scenario.overflow == "fair" and trace.tenant is None:
