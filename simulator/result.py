@@ -205,8 +205,8 @@ class Result:
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """A row a step, times in seconds; columns as in `frames.STEP_COLUMNS`."""
-        return steps_frame(self.record)
+        """A row a step, replica by replica, times in seconds; columns as in `frames.STEP_COLUMNS`."""
+        return steps_frame([each.record for each in self.served])
 
     def summary(self, percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES) -> dict[str, Any]:
         """The run as one flat record; None where nothing was measured."""
