@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from simulator.band import Band
 from simulator.binned import BINS, Binned, by_steps, by_time, edges_of
 from simulator.cluster import Cluster
+from simulator.details import details, parts
 from simulator.distribution import Distribution
 from simulator.errors import InputError, choose
 from simulator.frames import requests_frame, steps_frame
@@ -34,9 +35,9 @@ from simulator.scenario import Scenario
 from simulator.served import Served
 from simulator.setup import Setup
 from simulator.slots import Gaps, Slots, count_slots
-from simulator.summary import LATENCIES, details, parts, summarise
+from simulator.summary import LATENCIES, summarise
 from simulator.tenancy import Tenant, met, tenants
-from simulator.timeline import Timeline, timeline
+from simulator.timeline import Timeline, departures, timeline
 from simulator.trace_events import document, trace_events
 from simulator.waste import Waste, waste
 
@@ -117,10 +118,11 @@ class Result:
     @cached_property
     def served(self) -> tuple[Served, ...]:
         """What each replica did."""
+        setup, record, shared = self.setup, self.record, (self.slots, self.memory)
         if self.cluster is None:
-            return (Served(self.setup, self.record, self.record.bounds, self.slots, self.memory),)
-        return tuple(Served(self.setup, record, there, self.slots, self.memory)
-                     for record, there in zip(self.cluster.records, self.cluster.there(), strict=True))
+            return (Served(setup, record, record.bounds, *shared, self.timeline.request, self.timeline.left),)
+        return tuple(Served(setup, each, there, *shared, *departures(setup, each))
+                     for each, there in zip(self.cluster.records, self.cluster.there(), strict=True))
 
     @property
     def paid(self) -> list[tuple[int, int]]:

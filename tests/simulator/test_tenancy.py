@@ -103,7 +103,7 @@ def test_wrong_classes() -> None:
         scenario(made, classes={"chat": {}})
     nameless = trace_of((0, 4, 4), tenant=None)
     for field in ({"isolation": True}, {"queue_limit": 1, "overflow": "fair"}):
-        with pytest.raises(InputError, match="needs tenants, and made names none; --columns tenant=NAME"):
+        with pytest.raises(InputError, match="tenants are needed, and made names none; --columns tenant=NAME"):
             run(scenario(nameless, **field))
     many = trace_of(*[(0, 4, 1)] * 101)
     with pytest.raises(InputError, match="isolation simulates each tenant by itself, and made names 101"):
