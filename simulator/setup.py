@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -30,8 +32,9 @@ from simulator.patience import Patience
 from simulator.policies import POLICIES
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policy
+from simulator.replication import check_trace
 from simulator.scenario import Scenario
-from simulator.traffic import longest_request, patience_of, read_trace, under_load
+from simulator.traffic import classed, longest_request, patience_of, read_trace, under_load
 from traces import Declared, Trace
 
 Ints = NDArray[np.int64]
@@ -52,7 +55,7 @@ class Setup:
         pool: The four terms of the KV pool; None where the capacity was given.
         model: The model's shape.
         cost: The price of a step.
-        noise: Draws how long steps last; None: as long as they cost.
+        noise: What draws how long the steps of a replica last, by its number; None: as long as they cost.
         scheduling: What the scheduler adds to a step, in ns: (constant, for each request that runs).
         request_overhead: What a request spends outside the engine's steps, in ns.
         truncated: Requests that lost tokens because the model does not hold them.
@@ -69,7 +72,7 @@ class Setup:
     pool: KvPool | None
     model: ModelSpec
     cost: CostModel
-    noise: Noise | None = None
+    noise: Callable[[int], Noise] | None = None
     scheduling: tuple[int, int] = (0, 0)
     request_overhead: int = 0
     truncated: int = 0
@@ -96,6 +99,11 @@ class Setup:
         return self.rows.verdict
 
     @property
+    def most_outstanding(self) -> int:
+        """Most requests that one replica has: what its front end takes, and what the router hands it."""
+        return min(self.policy.max_outstanding, self.scenario.queue_limit or UNLIMITED)
+
+    @property
     def turns_wait(self) -> bool:
         """Whether any request waits for the answer to another one."""
         return self.scenario.turns == "wait" and self.trace.has_turns
@@ -118,7 +126,8 @@ def prepare(scenario: Scenario) -> Setup:
     model_len = longest_request(scenario)
     pool, capacity = _pool(scenario, model)
     source = read_trace(scenario)
-    trace, cut = under_load(source, scenario), 0
+    check_trace(scenario, source)
+    trace, cut = classed(under_load(source, scenario), scenario.classes), 0
     if scenario.too_long == "truncate":
         trace, cut = traces.truncated(trace, model_len)
     declared = traces.declare(trace, scenario.max_tokens, model_len)
@@ -150,8 +159,12 @@ def _cost(scenario: Scenario, model: ModelSpec) -> CostModel:
     return CapturedGraphs(cost, sizes) if sizes else cost
 
 
-def _noise(scenario: Scenario, cost: CostModel) -> Noise | None:
-    return None if scenario.noise is None else noise_for(cost, scenario.noise, scenario.seed)
+def _noise(scenario: Scenario, cost: CostModel) -> Callable[[int], Noise] | None:
+    if scenario.noise is None:
+        return None
+    noise = partial(noise_for, cost, scenario.noise, scenario.seed)
+    noise(0)    # a cost model that states no error is refused here
+    return noise
 
 
 def _request_overhead(scenario: Scenario, cost: CostModel) -> int:
