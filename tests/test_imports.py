@@ -17,8 +17,8 @@ MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupa
             "frames saved summary")
 LAYERS = ["errors version guard distribution tables columns areas", "request record", "batch", "memory checks",
           "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",
-          "pricing", "scenario replica pipeline gate prefixes", "traffic", "setup", "sending", MEASURES, "result",
-          "simulate remarks", "plots report", "engine_runs", "conformance studies bench validation", "cli"]
+          "pricing", "scenario replica pipeline gate prefixes", "scenarios", "traffic", "setup", "sending", MEASURES,
+          "result", "simulate remarks", "plots report", "engine_runs", "conformance studies bench validation", "cli"]
 """Lowest first. A module imports from its own layer and below; one that is not named measures something."""
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 CALIBRATE = ROOT / "simulator" / "cli" / "calibrate.py"
