@@ -14,6 +14,7 @@ from typer import Option
 
 import traces
 from simulator.cli import complete, values
+from simulator.cli.cluster import Clustered
 from simulator.cli.flags import Flags
 from simulator.cli.from_file import FromFile
 from simulator.cli.shaping import TRAFFIC, Shaped
@@ -93,7 +94,7 @@ class Reading(Flags):
 
 
 @dataclass(frozen=True)
-class Simulated(Shaped, Reading, Named, FromFile):
+class Simulated(Clustered, Shaped, Reading, Named, FromFile):
     """The fields of Scenario as flags, but policy and load, which the commands ask for in their own ways."""
 
     num_prompts: Annotated[str | None, Option(metavar="N", rich_help_panel=TRAFFIC, help=(
@@ -148,6 +149,7 @@ class Simulated(Shaped, Reading, Named, FromFile):
             "trace": self.trace,
             "reading": self.reading,
             **self.shaping,
+            **self.cluster,
             "num_prompts": values.limit("--num-prompts", self.num_prompts),
             "max_tokens": self.max_tokens,
             "max_model_len": values.limit("--max-model-len", self.max_model_len, UNLIMITED),
