@@ -38,7 +38,7 @@ TENSORRT_LLM = Engine(
         "cuda-graph-config.batch-sizes": Flag("cuda_graph_sizes", readers.sizes, "many"),
         "max-beam-width": Flag("extra.one", lambda text: readers.one(text, "beam search: one beam is taken")),
         "pipeline-parallel-size": Flag("extra.one", lambda text: readers.one(text, "pipeline stages: one is taken")),
-        "context-parallel-size": Flag("extra.one", lambda text: readers.one(text, "context parallelism: none is taken")),
+        "context-parallel-size": Flag("extra.one", lambda text: readers.one(text, "context parallelism: 1 is taken")),
     },
     aliases={"tp-size": "tensor-parallel-size", "pp-size": "pipeline-parallel-size",
              "cp-size": "context-parallel-size", "kv-cache-free-gpu-memory-fraction": "free-gpu-memory-fraction",
