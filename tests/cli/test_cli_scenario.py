@@ -133,7 +133,7 @@ def test_init_translates_a_command_line(batchsim: Call, ask: Callable[..., dict[
         "--enable-lora is not modelled: LoRA adapters", "without effect here: --port"])
     assert read_scenario("scenario.yaml").scenario() == Scenario(knobs={"max_num_seqs": 64}, gpu="a100-80")
     text = (tmp_path / "scenario.yaml").read_text()
-    assert f"# From: {VLLM} " in text.replace("\n# ", " ")
+    assert f"From: {VLLM} --enable-lora is not" in text.replace("\n# ", " ")
     assert "# --enable-lora is not modelled: LoRA adapters\n" in text
     found = ask("init", "--from", VLLM, "--gpu", "a100-80", "-o", "b.yaml")
     assert found["from"]["not_modelled"] == {"--enable-lora": "LoRA adapters"}
