@@ -14,6 +14,7 @@ from simulator.policies.base import Policy
 from simulator.policies.making import make_policies
 from simulator.policies.static import StaticBatching
 from simulator.policies.vllm import Vllm
+from simulator.replication import only_one_replica
 from simulator.result import Result
 from simulator.scenario import Load, Scenario, scenario_of
 from simulator.setup import prepare
@@ -148,6 +149,7 @@ def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     """
     contenders = dict(zip(_labels(policies), make_policies(policies, settings), strict=True))
     scenario = scenario_of(trace=trace, **options)
+    only_one_replica("compare", scenario)
     scenario = as_read(scenario)    # once for all runs
     mains = {(label, kind): _under(kind, scenario, policy) for kind in LOADS for label, policy in contenders.items()}
     plain = {key: main.but(error_band=None) for key, main in mains.items()}    # a band is of the runs that are shown
