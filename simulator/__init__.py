@@ -41,6 +41,7 @@ from simulator.errors import InputError, PolicyError, StalledError  # noqa: E402
 from simulator.policies.base import Policy  # noqa: E402
 from simulator.result import Result  # noqa: E402
 from simulator.scenario import Scenario  # noqa: E402
+from simulator.scenarios import read_scenario  # noqa: E402
 from simulator.simulate import run, simulate  # noqa: E402
 from simulator.version import __version__  # noqa: E402
 
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from simulator.studies.explain import explain
 
 __all__ = ["InputError", "Policy", "PolicyError", "Result", "Scenario", "StalledError", "__version__",
-           "attribute", "compare", "explain", "memory", "plots", "policies", "run", "simulate"]
+           "attribute", "compare", "explain", "memory", "plots", "policies", "read_scenario", "run", "simulate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -32,6 +32,7 @@ from simulator.policies import Policy
 from simulator.record import Record
 from simulator.saved import load, write_whole
 from simulator.scenario import Scenario
+from simulator.scenarios import record
 from simulator.served import Served
 from simulator.setup import Setup
 from simulator.slots import Gaps, Slots, count_slots
@@ -69,6 +70,11 @@ class Result:
     def scenario(self) -> Scenario:
         """What was asked; `simulator.run` answers it with the same result again."""
         return self.setup.scenario
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The scenario as plain values, from which `simulator.read_scenario` brings it back."""
+        return record(self.scenario, self.setup.files)
 
     @property
     def policy(self) -> Policy:
@@ -219,16 +225,16 @@ class Result:
         """The summary with a label, and with notes under names of their own."""
         document = self.summary(percentiles, metrics) | {"label": label}
         for key in metadata or {}:
-            if key in document:
+            if key in document or key == "scenario":
                 raise InputError(f"metadata {key!r} is a name of the result itself: choose another one")
         return document | dict(metadata or {})
 
     def to_json(self, detailed: bool = False, **options: Any) -> str:
-        """The summary as JSON, the same bytes for the same run; `detailed` adds an array entry a request.
+        """The summary as JSON with the scenario that gives it again, the same bytes for the same run.
 
-        `options` are those of `labelled`.
+        `detailed` adds an array entry a request; `options` are those of `labelled`.
         """
-        document = self.labelled(**options) | parts(self)
+        document = self.labelled(**options) | parts(self) | {"scenario": self.asked}
         if detailed:
             document |= details(self)
         return json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"

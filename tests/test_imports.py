@@ -18,8 +18,9 @@ MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupa
 LAYERS = ["errors version guard distribution tables columns areas", "request record", "batch", "memory checks",
           "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",
           "pricing", "passes", "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
-          "scenario gate prefixes", "traffic", "setup", "sending", MEASURES, "result", "serving", "simulate remarks",
-          "plots report", "engine_runs", "conformance studies bench validation", "cli"]
+          "scenario_checks", "scenario gate prefixes", "scenarios", "traffic", "setup", "sending", MEASURES, "result",
+          "serving", "simulate remarks", "plots report", "engine_runs",
+          "conformance studies bench validation launching", "cli"]
 """Lowest first. A module imports from its own layer and below; one that is not named measures something."""
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 CALIBRATE = ROOT / "simulator" / "cli" / "calibrate.py"

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from simulator.cli import complete, values
+from simulator.cli import complete
 from simulator.cli.console import answers, as_json
 from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import with_flags
@@ -24,18 +24,19 @@ FINDINGS = "comparison.json"
 
 @with_flags
 def compare(simulated: Simulated, written: Written, common: Common,
-            policies: Annotated[str, Option(metavar="NAME,NAME", autocompletion=complete.policies,
-                                            rich_help_panel=ENGINE, help=(
-                                                "The baseline, then the others; FILE.py:CLASS for one of your own."))]
-            = "static,vllm") -> None:
+            policies: Annotated[str | None, Option(metavar="NAME,NAME", autocompletion=complete.policies,
+                                                   rich_help_panel=ENGINE, help=(
+                "The baseline, then the others; FILE.py:CLASS for one of your own. Not given: static and that of the "
+                "scenario, else vllm."))] = None) -> None:
     """Compare policies on one trace: how much they serve, how it feels, and where the difference comes from."""
-    names, asked, options = values.words("--policies", policies), written.asked, simulated.scenario(common)
+    names, asked = simulated.policies("--policies", policies), written.asked
+    options = simulated.scenario(common)
     directory = ResultDirectory(written.directory, force=written.force)
     runs = [run_name(name, load) for name in names for load in LOADS]
     directory.check([*runs, *(map(detail_name, runs) if written.save_detailed else ()), *FIGURES, FINDINGS])
     check_drawing()
     with Bar("compare", quiet=common.quiet) as bar:
-        found = study(policies=names, settings=simulated.knobs, progress=bar.many, **options)
+        found = study(policies=names, settings=simulated.knobs_for(*names), progress=bar.many, **options)
     directory.write(_files(found, written.save_detailed, asked))
     if common.json:
         print(as_json(found.records(**asked)), end="")

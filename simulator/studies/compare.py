@@ -89,10 +89,18 @@ class Comparison:
                 for key in RATIOS if key != "model_length"}
 
     def records(self, **options: Any) -> dict[str, Any]:
-        """One flat record a run, and the ratios: what ``--json`` prints. `options` are those of `Result.labelled`."""
+        """One flat record a run, the ratios and the scenario: what ``--json`` prints.
+
+        `options` are those of `Result.labelled`.
+        """
         runs = [{**result.labelled(**options), "policy": label, "load": load}
                 for (label, load), result in self.results.items()]
-        return {"runs": runs, "speedup": self.speedup()}
+        return {"runs": runs, "speedup": self.speedup(), "scenario": self.scenario}
+
+    @property
+    def scenario(self) -> dict[str, Any]:
+        """The record of what was asked, with the last policy at the trace's own times."""
+        return self.results[self.labels[-1], "trace"].asked
 
     def to_json(self) -> str:
         """`records` as a JSON document."""
@@ -105,7 +113,7 @@ class Comparison:
         ledgers = {label: dict(result.slot_ledger.parts) for label, result in self.equal_slots.items()}
         ladders = {label: records(found) for label, found in self.ladders.items()}
         return {"speedup": self.speedup(), "ratios": ratios, "ladders": ladders, "slot_ns_with_equal_slots": ledgers,
-                "story": self.story()}
+                "story": self.story(), "scenario": self.scenario}
 
     def table(self) -> pd.DataFrame:
         """Every metric (rows) of every policy and load (columns)."""
