@@ -15,7 +15,8 @@ MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "co
               "calibration": {"cost_models", "simulator", "traces"}}
 MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupancy trace_events throughput metrics "
             "frames saved summary")
-LAYERS = ["errors version guard distribution tables columns areas", "request record", "batch", "memory checks",
+LAYERS = ["errors version guard distribution tables columns areas statistics", "request record", "batch",
+          "memory checks",
           "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",
           "pricing", "scenario replica pipeline gate prefixes", "traffic", "setup", "sending", MEASURES, "result",
           "simulate remarks", "plots report", "engine_runs", "conformance studies bench validation", "cli"]
