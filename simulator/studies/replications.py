@@ -1,0 +1,61 @@
+"""Replications: the same question asked several times, each time with other traffic of the same kind.
+
+Where chance makes the traffic - a stand-in, a rate, a sample - each replication has a seed of its own. A recorded trace
+at its own times has no chance in it, so it is cut into windows. Whoever compares gives each variant the same ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator import checks
+from simulator.errors import InputError
+from simulator.scenario import Scenario
+from simulator.traffic import as_read, under_load
+
+LEAST = 2
+"""Fewer replications than that say nothing of chance."""
+
+
+@dataclass(frozen=True)
+class Replications:
+    """A scenario several times.
+
+    Attributes:
+        scenarios: With their traces read.
+        words: In what they differ, such as "seeds 0 to 4".
+    """
+
+    scenarios: tuple[Scenario, ...]
+    words: str
+
+
+def replications(scenario: Scenario, count: int) -> Replications:
+    """The scenario `count` times: with seeds that follow its own, or on windows of its trace that follow one another.
+
+    Raises InputError for fewer than two, or for a trace with fewer requests than windows.
+    """
+    checks.count("replications", count, LEAST)
+    first, second = (as_read(scenario.but(seed=scenario.seed + more)) for more in (0, 1))
+    if _arrives(first) == _arrives(second):
+        return _windows(first, count)
+    others = (as_read(scenario.but(seed=scenario.seed + more)) for more in range(2, count))
+    return Replications((first, second, *others), f"seeds {scenario.seed} to {scenario.seed + count - 1}")
+
+
+def _arrives(scenario: Scenario) -> str:
+    """The digest of what its client sends; whoever differs in it differs in chance."""
+    assert not isinstance(scenario.trace, str)
+    return under_load(scenario.trace, scenario).digest
+
+
+def _windows(scenario: Scenario, count: int) -> Replications:
+    """As many requests in each; what does not fill a window is left out at the end."""
+    assert not isinstance(scenario.trace, str)
+    trace, size = scenario.trace, len(scenario.trace) // count
+    if not size:
+        raise InputError(f"{count} replications need as many requests, and trace {trace.name} has {len(trace)}: "
+                         "ask for fewer")
+    cuts = (trace.slice(at * size, (at + 1) * size) for at in range(count))
+    return Replications(tuple(scenario.but(trace=cut, seed=scenario.seed + at) for at, cut in enumerate(cuts)),
+                        f"{count} windows of the trace, {size:,} requests each")
