@@ -17,10 +17,12 @@ from simulator.band import Band
 from simulator.binned import BINS, Binned, by_steps, by_time, edges_of
 from simulator.distribution import Distribution
 from simulator.errors import InputError, choose
+from simulator.filling import filling_rate
 from simulator.frames import requests_frame, steps_frame
 from simulator.gaps import spans_of, token_gaps
 from simulator.ledger import LEDGERS, Ledger, kv_ledger, slot_ledger, token_ledger
 from simulator.levels import kv_levels, slot_levels, token_levels
+from simulator.limits import limits
 from simulator.memory import UNLIMITED, Memory
 from simulator.metrics import PER_REQUEST
 from simulator.outcomes import Outcomes, outcomes
@@ -31,6 +33,7 @@ from simulator.scenario import Scenario
 from simulator.setup import Setup
 from simulator.slots import Gaps, Slots, count_slots, gaps_between, is_unlimited
 from simulator.summary import LATENCIES, details, summarise
+from simulator.tail import Tail, ttft_tail
 from simulator.timeline import Timeline, timeline
 from simulator.trace_events import document, trace_events
 from simulator.waste import Waste, waste
@@ -139,6 +142,23 @@ class Result:
         return waste(self.record, self.slot_ledger)
 
     @property
+    def limits(self) -> dict[str, float] | None:
+        """Why the queue stands still, as shares of the time in steps; see `limits.limits`."""
+        return limits([self.record])
+
+    @property
+    def ttft_tail(self) -> Tail | None:
+        """The slowest first tokens, and what held each of them up; None if nobody was answered."""
+        return ttft_tail(self.record, self.timeline)
+
+    @property
+    def filling_rate(self) -> float | None:
+        """Requests a second that would keep every slot busy, about; see `filling.filling_rate`."""
+        hits = self.prefix_hits
+        found = hits[0] / hits[1] if hits and hits[1] else 0.0
+        return filling_rate(self.setup, self.slots.count, 1 - found)
+
+    @property
     def kv_use(self) -> tuple[float | None, float | None]:
         """Mean over time and peak of the share of KV cache in use; None without a bound or a step."""
         free = self.kv_ledger.share("external", "cached", "free")
@@ -191,6 +211,7 @@ class Result:
         `options` are those of `labelled`.
         """
         document = self.labelled(**options)
+        document["ttft_tail"] = self.ttft_tail and self.ttft_tail.plain()
         if detailed:
             document |= details(self)
         return json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"
