@@ -134,3 +134,24 @@ def test_prompts_that_a_cache_holds_leave_room_for_more() -> None:
     assert plain.filling_rate is not None
     assert without.filling_rate is not None
     assert plain.filling_rate > without.filling_rate
+
+
+def test_several_replicas_are_taken_together() -> None:
+    """Each of two replicas with one slot has two requests of three steps; the later one waits three."""
+    found = simulate(trace_of([(0, 4, 3)] * 4), knobs={"max_num_seqs": 1}, replicas=2, cost_model=Constant(STEP),
+                     kv_capacity_tokens=float("inf"))
+    tail = found.ttft_tail
+    assert tail is not None
+    assert found.limits == {"nothing": 0.5, "cap": 0.5, "budget": 0, "memory": 0, "batch": 0, "step": 0}
+    assert (tail.requests, tail.counts["cap"], tail.shares["cap"]) == (2, 2, 0.75)    # 3 steps, and 1 for the prompt
+    assert found.filling_rate == pytest.approx(2 * 1e6 / 3)
+
+
+def test_whoever_tries_again_elsewhere_is_counted_once() -> None:
+    found = simulate("azure-conv-2023", num_prompts=600, rate_scale=20, replicas=3, router="random", ttft_timeout=0.5,
+                     max_retries=3, retry_backoff=0.1, knobs={"max_num_seqs": 32})
+    tail = found.ttft_tail
+    assert tail is not None
+    assert found.summary()["retried"] > 10
+    assert sum(tail.counts.values()) == tail.requests > 1
+    assert sum(tail.shares.values()) == pytest.approx(1)
