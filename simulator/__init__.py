@@ -21,6 +21,7 @@ How to read the code, in this order:
     pricing        what a step costs, and how long it lasts
     simulate       the wiring: setup before it, clients beside it, recorder behind it
     result         what a run comes to: timeline, ledgers, metrics
+    statistics     how sure a figure is
     studies        several runs, one answer
 
 Traces and costs are packages of their own, `traces` and `cost_models`, and know nothing of this one.
@@ -64,7 +65,7 @@ def __getattr__(name: str) -> Any:
     if name == "explain":
         from simulator.studies.explain import explain
         return explain
-    if name in ("plots", "studies"):
+    if name in ("plots", "statistics", "studies"):
         from importlib import import_module
         return import_module(f"simulator.{name}")
     raise AttributeError(f"module 'simulator' has no attribute {name!r}")
