@@ -30,6 +30,7 @@ from simulator.policies import Policy
 from simulator.record import Record
 from simulator.saved import load, write_whole
 from simulator.scenario import Scenario
+from simulator.scenarios import record
 from simulator.served import Served
 from simulator.setup import Setup
 from simulator.slots import Gaps, Slots, count_slots
@@ -212,17 +213,17 @@ class Result:
         """The summary with a label, and with notes under names of their own."""
         document = self.summary(percentiles, metrics) | {"label": label}
         for key in metadata or {}:
-            if key in document:
+            if key in document or key == "scenario":
                 raise InputError(f"metadata {key!r} is a name of the result itself: choose another one")
         return document | dict(metadata or {})
 
     def to_json(self, detailed: bool = False, **options: Any) -> str:
-        """The summary as JSON, the same bytes for the same run; `detailed` adds an array entry a request.
+        """The summary as JSON with the scenario that gives it again, the same bytes for the same run.
 
-        `options` are those of `labelled`.
+        `detailed` adds an array entry a request; `options` are those of `labelled`.
         """
         document = self.labelled(**options)
-        document["ttft_tail"] = self.ttft_tail and self.ttft_tail.plain()
+        document |= {"ttft_tail": self.ttft_tail and self.ttft_tail.plain(), "scenario": record(self.scenario)}
         if detailed:
             document |= details(self)
         return json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, Literal
 
-from cost_models import CostModel, ModelSpec
+from cost_models import GPUS, CostModel, ModelSpec
 from simulator import checks
 from simulator.errors import InputError, choose
 from simulator.policies import Policy
@@ -17,7 +17,15 @@ from traces import Trace, shape_of
 Load = Literal["saturated", "trace"]
 TooLong = Literal["reject", "truncate"]
 Turns = Literal["wait", "recorded"]
-MAPPINGS = ("knobs", "goodput", "scheduler_overhead", "mix", "tenants")
+MAPPINGS = ("knobs", "reading", "goodput", "scheduler_overhead", "mix", "tenants", "prices")
+READ_FROM = frozenset({"trace", "reading", "mix", "tenants", "sample", "repeat", "seed"})
+"""Fields that say which trace is read."""
+HELD_BY = frozenset({"model", "max_model_len", "max_tokens", "too_long", "turns"})
+"""Fields that say which of its requests the model holds, and so where num_prompts cuts it."""
+READING = ("format", "columns", "unit", "lenient", "limit", "window", "prompts")
+FRACTIONS = ("rate_scale", "request_rate", "burstiness", "sample", "cap_gaps", "ttft_timeout", "request_timeout",
+             "retry_backoff", "request_overhead", "noise", "error_band", "gpu_memory_utilization")
+"""Fields that are numbers and no counts."""
 MOST_BIAS = 100
 """Percent; steps that much shorter would take no time."""
 
@@ -33,6 +41,8 @@ class Scenario:
         load: "saturated": every request is queued at time 0, or, where the engine's front end takes only so many, as
             soon as it takes one more; "trace": at the trace's own times, and whom the front end refuses has failed.
         num_prompts: Stop after so many requests that the model can hold, the last step of all that is done to a trace.
+        reading: How a trace file is read, where it does not tell by itself: format, columns, unit, lenient, limit,
+            window and prompts, as `traces.load` takes them.
         mix: Other traces whose requests come too, each so many times as fast as it was recorded, by name or file.
         tenants: Use only the requests of these tenants, each tenant's so many times as fast.
         sample: Use this share of the requests, with lengths and load over time as they are; above 0, at most 1.
@@ -76,8 +86,11 @@ class Scenario:
         gpu_memory_utilization: Share of the device memory that the engine takes.
         kv_capacity_tokens: KV pool in tokens; inf: no bound; None: what the GPU leaves.
         goodput: Service objectives in milliseconds, such as {"ttft": 500, "tpot": 50}.
+        prices: Dollars for an hour of one GPU, by GPU id, such as {"h100-80": 2.5}; without one, GPU-hours are told.
         seed: Of everything drawn.
         exact: Ask the policy at every step instead of fast-forwarding; the answer is the same.
+        read: The trace, if it is at hand already, with all that was done to it up to num_prompts, so that more runs on
+            it need not read it again. No part of what is asked.
     """
 
     trace: Trace | str = "azure-conv-2023"
@@ -85,6 +98,7 @@ class Scenario:
     knobs: Mapping[str, Any] = field(default_factory=dict)
     load: Load = "trace"
     num_prompts: int | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
     mix: Mapping[str, float] = field(default_factory=dict)
     tenants: Mapping[str, float] = field(default_factory=dict)
     sample: float | None = None
@@ -120,8 +134,10 @@ class Scenario:
     gpu_memory_utilization: float = 0.92
     kv_capacity_tokens: float | None = None
     goodput: Mapping[str, float] = field(default_factory=dict)
+    prices: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
     exact: bool = False
+    read: Trace | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.load not in ("saturated", "trace"):
@@ -162,6 +178,24 @@ class Scenario:
             if metric not in ("ttft", "tpot", "e2el"):
                 raise InputError(f"unknown goodput objective {metric!r} (known: ttft, tpot, e2el)")
             checks.above_zero(f"goodput {metric}", limit)
+        for gpu, price in self.prices.items():
+            checks.above_zero(f"prices {choose('GPU', gpu, GPUS)}", price)
+        self._check_reading()
+        for name in FRACTIONS:    # so that 2 and 2.0 ask, and answer, the same
+            if type(value := getattr(self, name)) is int:
+                object.__setattr__(self, name, float(value))
+
+    def _check_reading(self) -> None:
+        """How the file is read; whether it can be is for the reader to say."""
+        for name in self.reading:
+            choose("setting of reading", name, READING)
+        if self.reading and isinstance(self.trace, Trace):
+            raise InputError("reading says how a file is read, and this trace is in memory: leave one of them out")
+        if not isinstance(self.reading.get("columns") or {}, Mapping):
+            raise InputError(f"columns of reading must map roles to names, not {self.reading['columns']!r}")
+        if not isinstance(self.reading.get("lenient", False), bool):
+            raise InputError(f"lenient of reading must be true or false, not {self.reading['lenient']!r}")
+        checks.count("limit of reading", self.reading.get("limit"))
 
     def _check_traffic(self) -> None:
         """What is done to the trace, and how patient the client is."""
@@ -195,11 +229,18 @@ class Scenario:
 
     def but(self, **changes: Any) -> Scenario:
         """The same scenario with some fields changed."""
-        return replace(self, **changes)
+        return replace(self, **({} if self._still_read(changes) else {"read": None}) | changes)
+
+    def _still_read(self, changes: Mapping[str, Any]) -> bool:
+        """Whether the trace at hand is that of the changed scenario, or can be cut to it."""
+        if self.num_prompts is None:
+            return not READ_FROM & set(changes)
+        asked = changes.get("num_prompts", self.num_prompts)
+        return not (READ_FROM | HELD_BY) & set(changes) and asked is not None and asked <= self.num_prompts
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values; objects are named, a trace with its digest."""
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        """All that is asked, as plain values; objects are named, a trace with its digest."""
+        plain = {name: getattr(self, name) for name in FIELDS}
         for name in MAPPINGS:
             plain[name] = dict(plain[name])
         if isinstance(self.trace, Trace):
@@ -211,8 +252,12 @@ class Scenario:
         return {name: "inf" if value == float("inf") else value for name, value in plain.items()}
 
 
+FIELDS = tuple(name for name in Scenario.__dataclass_fields__ if name != "read")
+"""All that a scenario asks, in order."""
+
+
 def scenario_of(**fields: Any) -> Scenario:
     """A scenario with these fields; one that it does not have is an InputError with the nearest name."""
     for name in fields:
-        choose("field of a scenario", name, Scenario.__dataclass_fields__)
+        choose("field of a scenario", name, FIELDS)
     return Scenario(**fields)

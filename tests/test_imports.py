@@ -18,8 +18,8 @@ MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupa
 LAYERS = ["errors version guard distribution tables columns areas statistics", "request record", "batch",
           "memory checks",
           "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",
-          "pricing", "replica pipeline", "routing", "scenario fleet gate prefixes", "router", "traffic", "setup",
-          "sending", MEASURES, "result", "serving", "simulate remarks", "plots report", "engine_runs",
+          "pricing", "replica pipeline", "routing", "scenario fleet gate prefixes", "scenarios", "router", "traffic",
+          "setup", "sending", MEASURES, "result", "serving", "simulate remarks", "plots report", "engine_runs",
           "conformance studies bench validation", "cli"]
 """Lowest first. A module imports from its own layer and below; one that is not named measures something."""
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}

@@ -15,6 +15,7 @@ from simulator.policies.static import StaticBatching
 from simulator.policies.vllm import Vllm
 from simulator.result import Result
 from simulator.scenario import Load, scenario_of
+from simulator.scenarios import record
 from simulator.studies.attribution import Attribution, take_apart
 from simulator.studies.certainty import Certainty, Repeated
 from simulator.studies.climb import Climb
@@ -87,14 +88,22 @@ class Comparison:
                 for key in RATIOS if key != "model_length"}
 
     def records(self, **options: Any) -> dict[str, Any]:
-        """One flat record a run, and the ratios: what ``--json`` prints. `options` are those of `Result.labelled`."""
+        """One flat record a run, the ratios and the scenario: what ``--json`` prints.
+
+        `options` are those of `Result.labelled`.
+        """
         runs = [{**result.labelled(**options), "policy": label, "load": load}
                 for (label, load), result in self.results.items()]
-        return {"runs": runs, "speedup": self.speedup(), **self._certainty()}
+        return {"runs": runs, "speedup": self.speedup(), **self._certainty(), "scenario": self.scenario}
 
     def _certainty(self) -> dict[str, Any]:
         """What replications add to a document."""
         return {"certainty": self.certainty.plain()} if self.certainty else {}
+
+    @property
+    def scenario(self) -> dict[str, Any]:
+        """The record of what was asked, with the last policy at the trace's own times."""
+        return record(self.results[self.labels[-1], "trace"].scenario)
 
     def to_json(self) -> str:
         """`records` as a JSON document."""
@@ -107,7 +116,7 @@ class Comparison:
         ledgers = {label: dict(result.slot_ledger.parts) for label, result in self.equal_slots.items()}
         ladders = {label: records(found) for label, found in self.ladders.items()}
         return {"speedup": self.speedup(), "ratios": ratios, "ladders": ladders, "slot_ns_with_equal_slots": ledgers,
-                "story": self.story(), **self._certainty()}
+                "story": self.story(), **self._certainty(), "scenario": self.scenario}
 
     def table(self) -> pd.DataFrame:
         """Every metric (rows) of every policy and load (columns)."""

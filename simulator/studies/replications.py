@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from simulator import checks
 from simulator.errors import InputError
 from simulator.scenario import Scenario
-from simulator.traffic import as_read, under_load
+from simulator.traffic import as_read, read_trace, under_load
 
 LEAST = 2
 """Fewer replications than that say nothing of chance."""
@@ -45,17 +45,17 @@ def replications(scenario: Scenario, count: int) -> Replications:
 
 def _arrives(scenario: Scenario) -> str:
     """The digest of what its client sends; whoever differs in it differs in chance."""
-    assert not isinstance(scenario.trace, str)
-    return under_load(scenario.trace, scenario).digest
+    return under_load(read_trace(scenario), scenario).digest
 
 
 def _windows(scenario: Scenario, count: int) -> Replications:
     """As many requests in each; what does not fill a window is left out at the end."""
-    assert not isinstance(scenario.trace, str)
-    trace, size = scenario.trace, len(scenario.trace) // count
+    trace = read_trace(scenario)
+    size = len(trace) // count
     if not size:
         raise InputError(f"{count} replications need as many requests, and trace {trace.name} has {len(trace)}: "
                          "ask for fewer")
-    cuts = (trace.slice(at * size, (at + 1) * size) for at in range(count))
-    return Replications(tuple(scenario.but(trace=cut, seed=scenario.seed + at) for at, cut in enumerate(cuts)),
+    whole = scenario.but(trace=trace, reading={}, mix={}, tenants={}, sample=None, repeat=1)
+    return Replications(tuple(whole.but(trace=trace.slice(at * size, (at + 1) * size), seed=scenario.seed + at)
+                              for at in range(count)),
                         f"{count} windows of the trace, {size:,} requests each")
