@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from simulator.scenario import Load
 from simulator.statistics import Interval
-from simulator.studies.certainty import Certainty, Difference, words_of
-from simulator.studies.contenders import LOADS
+from simulator.studies.certainty import Certainty
+from simulator.studies.differences import FIGURES, Difference
+from simulator.studies.ratios import RATIOS
 from simulator.tables import Table
 
-FIGURES: dict[Load, str] = {"saturated": "output tokens/s, saturated", "trace": "at the trace's own times"}
+UNDER: dict[Load, str] = {"saturated": "output tokens/s, saturated", "trace": "at the trace's own times"}
 
 
 def certainty_tables(found: Certainty, baseline: str) -> list[Table]:
     """A table a load: both sides, their difference, and their ratio."""
-    return [_table(found, load, baseline) for load in LOADS]
+    return [difference_table(f"How sure is it? {UNDER[load]}: {found.words[load]}, the same requests for each policy",
+                             baseline, each, found.count) for load, each in found.differences.items()]
 
 
-def _table(found: Certainty, load: Load, baseline: str) -> Table:
-    rows = [each for each in found.differences if each.load == load]
-    others = {each.policy for each in rows}
-    level = f"{rows[0].difference.level:.0%}" if rows else ""
-    return Table(f"How sure is it? {FIGURES[load]}: {found.words[load]}, the same requests for each policy",
-                 ("", baseline, *([next(iter(others))] if len(others) == 1 else ["the other"]), "difference", "ratio"),
-                 tuple(_row(each, named=len(others) > 1) for each in rows),
-                 f"Mean and {level} interval (Student's) of {found.count} replications; differences and ratios in "
-                 "pairs, so that what both sides share cancels out." if rows else "Nothing was measured each time.")
+def difference_table(title: str, baseline: str, found: Sequence[Difference], count: int) -> Table:
+    """Differences from a baseline over so many replications."""
+    others = list(dict.fromkeys(each.label for each in found))
+    other = others[0] if len(others) == 1 else "the other"
+    note = (f"Mean and {found[0].difference.level:.0%} interval (Student's) of {count} replications; differences and "
+            "ratios in pairs, so that what both sides share cancels out." if found else
+            "Nothing was measured in every replication.")
+    return Table(title, ("", baseline, other, "difference", "ratio"),
+                 tuple(_row(each, named=len(others) > 1) for each in found), note)
 
 
 def _row(found: Difference, named: bool) -> tuple[str, ...]:
-    name = f"{found.policy}: {words_of(found)}" if named else words_of(found)
-    return (name, _mean(found.baseline), _mean(found.other),
+    figure = RATIOS.get(found.figure, FIGURES.get(found.figure, found.figure)).partition(":")[0]
+    return (f"{found.label}: {figure}" if named else figure, _mean(found.baseline), _mean(found.other),
             f"{_number(found.difference.mean, '+')}  {_ends(found.difference, '+')}",
             "-" if found.ratio is None else f"{_number(found.ratio.mean)}x  {_ends(found.ratio)}")
 

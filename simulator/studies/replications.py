@@ -36,26 +36,31 @@ def replications(scenario: Scenario, count: int) -> Replications:
     Raises InputError for fewer than two, or for a trace with fewer requests than windows.
     """
     checks.count("replications", count, LEAST)
-    first, second = (as_read(scenario.but(seed=scenario.seed + more)) for more in (0, 1))
-    if _arrives(first) == _arrives(second):
-        return _windows(first, count)
-    others = (as_read(scenario.but(seed=scenario.seed + more)) for more in range(2, count))
-    return Replications((first, second, *others), f"seeds {scenario.seed} to {scenario.seed + count - 1}")
+    if is_drawn(scenario):
+        return Replications(tuple(as_read(each) for each in seeds(scenario, count)),
+                            f"seeds {scenario.seed} to {scenario.seed + count - 1}")
+    found = windows(scenario, count)
+    return Replications(found, f"{count} windows of the trace, {len(read_trace(found[0])):,} requests each")
 
 
-def _arrives(scenario: Scenario) -> str:
-    """The digest of what its client sends; whoever differs in it differs in chance."""
-    return under_load(read_trace(scenario), scenario).digest
+def is_drawn(scenario: Scenario) -> bool:
+    """Whether chance makes the traffic: with another seed, others come, or at other times."""
+    first, second = (under_load(read_trace(each), each).digest for each in seeds(scenario, 2))
+    return first != second
 
 
-def _windows(scenario: Scenario, count: int) -> Replications:
-    """As many requests in each; what does not fill a window is left out at the end."""
+def seeds(scenario: Scenario, count: int) -> list[Scenario]:
+    """With its own seed, and those that follow."""
+    return [scenario, *(scenario.but(seed=scenario.seed + more) for more in range(1, count))]
+
+
+def windows(scenario: Scenario, count: int) -> tuple[Scenario, ...]:
+    """As many requests in each; what does not fill a window is left out at the end. Noise has a seed for each."""
     trace = read_trace(scenario)
     size = len(trace) // count
     if not size:
         raise InputError(f"{count} replications need as many requests, and trace {trace.name} has {len(trace)}: "
                          "ask for fewer")
     whole = scenario.but(trace=trace, reading={}, mix={}, tenants={}, sample=None, repeat=1)
-    return Replications(tuple(whole.but(trace=trace.slice(at * size, (at + 1) * size), seed=scenario.seed + at)
-                              for at in range(count)),
-                        f"{count} windows of the trace, {size:,} requests each")
+    return tuple(whole.but(trace=trace.slice(at * size, (at + 1) * size), seed=scenario.seed + at)
+                 for at in range(count))

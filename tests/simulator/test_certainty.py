@@ -63,7 +63,7 @@ def found() -> Comparison:
 
 def test_differences_are_in_pairs(found: Comparison) -> None:
     assert found.certainty is not None
-    scheduling = next(each for each in found.certainty.differences if each.figure == "scheduling")
+    scheduling = next(each for each in found.certainty.differences["saturated"] if each.figure == "scheduling")
     before, after = np.array([18 / 16, 13 / 10]) * 1e6, np.array([18 / 9, 13 / 8]) * 1e6    # tokens a second
     assert scheduling.baseline.mean == pytest.approx(before.mean())
     assert scheduling.other.mean == pytest.approx(after.mean())
@@ -76,7 +76,7 @@ def test_differences_are_in_pairs(found: Comparison) -> None:
 
 def test_what_no_replication_measured_is_left_out(found: Comparison) -> None:
     assert found.certainty is not None
-    figures = {each.figure for each in found.certainty.differences}
+    figures = {each.figure for load in found.certainty.differences.values() for each in load}
     assert figures >= {"scheduling", "paged", "deployed", "request_throughput", "p99_ttft_ms"}
     assert not figures & {"request_goodput", "median_tpot_ms", "model_length"}    # no objective; static has no TPOT
 
@@ -85,7 +85,7 @@ def test_the_document_has_them_and_the_tables_show_them(found: Comparison) -> No
     assert found.certainty is not None
     record = found.records()["certainty"]
     assert (record["replications"], record["replicated_by"]["trace"]) == (2, "2 windows of the trace, 4 requests each")
-    assert record["differences"][0]["difference"].keys() == {"low", "mean", "high", "level"}
+    assert record["differences"]["trace"][0]["difference"].keys() == {"low", "mean", "high", "level"}
     assert found.findings()["certainty"] == record
     served, felt = map(str, certainty_tables(found.certainty, "static"))
     assert "scheduling alone" in served
@@ -110,5 +110,5 @@ def test_all_policies_have_the_same_requests_and_pairs_are_narrow() -> None:
                         settings={"hybrid.max_num_seqs": 1024, "vllm.max_num_seqs": 1024})
     assert found.certainty is not None
     assert found.certainty.words == {"saturated": "seeds 0 to 2", "trace": "seeds 0 to 2"}
-    rate = next(each for each in found.certainty.differences if each.figure == "request_throughput")
+    rate = next(each for each in found.certainty.differences["trace"] if each.figure == "request_throughput")
     assert rate.difference.half_width < 0.2 * rate.other.half_width
