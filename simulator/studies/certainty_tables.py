@@ -47,4 +47,5 @@ def _ends(found: Interval, sign: str = "") -> str:
 
 
 def _number(value: float, sign: str = "") -> str:
-    return f"{value:{sign},.0f}" if abs(value) >= 100 else f"{value:{sign}.3g}"
+    digits = 3 if abs(value) >= 0.1 else 2
+    return f"{value:{sign},.0f}" if abs(value) >= 100 else f"{value:{sign}.{digits}g}"
