@@ -33,17 +33,18 @@ def difference_table(title: str, baseline: str, found: Sequence[Difference], cou
 
 def _row(found: Difference, named: bool) -> tuple[str, ...]:
     figure = RATIOS.get(found.figure, FIGURES.get(found.figure, found.figure)).partition(":")[0]
-    return (f"{found.label}: {figure}" if named else figure, _mean(found.baseline), _mean(found.other),
-            f"{_number(found.difference.mean, '+')}  {_ends(found.difference, '+')}",
+    return (f"{found.label}: {figure}" if named else figure, mean(found.baseline), mean(found.other),
+            mean(found.difference, "+"),
             "-" if found.ratio is None else f"{_number(found.ratio.mean)}x  {_ends(found.ratio)}")
 
 
-def _mean(found: Interval) -> str:
-    return f"{_number(found.mean)} ± {_number(found.half_width)}"
+def mean(found: Interval, sign: str = "") -> str:
+    """A mean, and half its interval; "+" shows the sign of any."""
+    return f"{_number(found.mean, sign)} ± {_number(found.half_width)}"
 
 
-def _ends(found: Interval, sign: str = "") -> str:
-    return f"{_number(found.low, sign)} to {_number(found.high, sign)}"
+def _ends(found: Interval) -> str:
+    return f"{_number(found.low)} to {_number(found.high)}"
 
 
 def _number(value: float, sign: str = "") -> str:

@@ -49,6 +49,8 @@ WORDS = [
     ("compare --policies static,vlm", "unknown policy 'vlm': did you mean 'vllm'? (known: " + KNOWN),
     ("compare --policies static", "compare needs at least two policies, such as static,vllm"),
     ("compare --replications 1", "replications must be a whole number of at least 2, not 1"),
+    ("sweep --vary max_num_seqs=1,2 --tune --replications 3", "--tune runs each point once: give --replications with "
+     "what it found, in --vary or --list"),
     ("compare --replications few", "--replications must be a whole number, not 'few'"),
     ("compare --policies static,,vllm", "--policies takes words between commas, not 'static,,vllm'"),
     ("run --load full", "--load must be saturated or trace, not 'full'"),

@@ -37,9 +37,15 @@ def record(measured: Mapping[str, Any], values: Mapping[str, Any], number: int =
             **{name: _cell(value) for name, value in values.items()}}
 
 
+def values_of(each: Record) -> Record:
+    """What was varied, of one record; empty for one that does not tell."""
+    names = list(each)
+    return {name: each[name] for name in names[names.index(RUN) + 1:]} if RUN in each else {}
+
+
 def varied(records: Sequence[Record]) -> list[str]:
     """Names of what was varied, and differs: all after `run_number`, then fields of a scenario."""
-    own = [name for each in records for name in list(each)[list(each).index(RUN) + 1 if RUN in each else len(each):]]
+    own = [name for each in records for name in values_of(each)]
     names = dict.fromkeys([*own, *(name for name in Scenario.__dataclass_fields__ if records and name in records[0])])
     return [name for name in names if len({_hashable(each.get(name)) for each in records}) > 1]
 

@@ -30,13 +30,20 @@ class Variant:
     Attributes:
         values: That apply to it, in the order in which they were given.
         scenario: That they lead to.
+        number: Which of several runs of the point it is.
     """
 
     values: Values
     scenario: Scenario
+    number: int = 0
 
     @property
     def key(self) -> str:
+        """The point, and which of its runs."""
+        return f"{self.point}, run {self.number}" if self.number else self.point
+
+    @property
+    def point(self) -> str:
         """The values in one line, as flags spell them."""
         return ",".join(f"{name}={shown(value)}" for name, value in self.values.items()) or "as given"
 
