@@ -11,13 +11,13 @@ from cost_models import GPUS, CostModel, ModelSpec
 from simulator import checks
 from simulator.errors import InputError, choose
 from simulator.policies import Policy
-from simulator.routing import ROUTERS
+from simulator.replication import check_replication
 from traces import Trace, shape_of
 
 Load = Literal["saturated", "trace"]
 TooLong = Literal["reject", "truncate"]
 Turns = Literal["wait", "recorded"]
-MAPPINGS = ("knobs", "reading", "goodput", "scheduler_overhead", "mix", "tenants", "prices")
+MAPPINGS = ("knobs", "reading", "goodput", "scheduler_overhead", "mix", "tenants", "classes", "prices")
 READ_FROM = frozenset({"trace", "reading", "mix", "tenants", "sample", "repeat", "seed"})
 """Fields that say which trace is read."""
 HELD_BY = frozenset({"model", "max_model_len", "max_tokens", "too_long", "turns"})
@@ -71,8 +71,22 @@ class Scenario:
         dtype: Weights: "bf16" or "fp8".
         kv_dtype: KV cache: "bf16" or "fp8".
         tensor_parallel_size: GPUs that share the model.
-        replicas: Engines of that size behind a router.
-        router: How it chooses one: "round-robin", "random", "least-outstanding" requests or "power-of-two" choices.
+        replicas: Engines of that size; more than one stand behind a router.
+        router: Which of them gets a request: "round-robin", "random", "least-outstanding" requests, "least-kv" in use,
+            "power-of-two" choices, "session-affinity" or "prefix-affinity".
+        queue_limit: Most requests outstanding at one replica; None: as many as the engine's front end takes.
+        overflow: What becomes of a request that comes when all replicas are at that limit: "shed": it is refused and
+            may be tried again; "fcfs", "priority" and "fair": it waits at the router, to be handed on in the order of
+            arrival, the most urgent first, or each tenant in turn.
+        classes: What is due to each tenant, such as {"chat": {"priority": 0, "ttft": 500}}: the priority of its
+            requests, for engines and an overflow that heed it, and objectives in place of those of goodput.
+        autoscale: Start and drain replicas as the load asks for: "queue:N" requests outstanding a replica, or
+            "utilization:X", the share of slots that run; None: there are always as many.
+        min_replicas: Fewest replicas with autoscale.
+        max_replicas: Most replicas with autoscale.
+        startup_delay: Seconds from the order of a replica until it takes requests.
+        cooldown: Seconds for which fewer replicas must have been enough before one is drained.
+        isolation: Also simulate each tenant alone on the same replicas, and tell by how much the others slow it down.
         cost_model: A CostModel, "auto", or the name of one.
         cuda_graph_sizes: Batch sizes to which decode-only steps are padded: "vllm", "none", or numbers as "1,2,4,8".
         scheduler_overhead: Host time that a policy's scheduler adds to a step: (ms, ms for each running request), by
@@ -125,6 +139,15 @@ class Scenario:
     tensor_parallel_size: int = 1
     replicas: int = 1
     router: str = "round-robin"
+    queue_limit: int | None = None
+    overflow: str = "shed"
+    classes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    autoscale: str | None = None
+    min_replicas: int = 1
+    max_replicas: int | None = None
+    startup_delay: float = 60.0
+    cooldown: float = 300.0
+    isolation: bool = False
     cost_model: CostModel | str = "auto"
     cuda_graph_sizes: str = "none"
     scheduler_overhead: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -142,7 +165,7 @@ class Scenario:
     def __post_init__(self) -> None:
         if self.load not in ("saturated", "trace"):
             raise InputError(f"load must be saturated or trace, not {self.load!r}")
-        for name in ("num_prompts", "max_concurrency", "max_model_len", "tensor_parallel_size", "repeat", "replicas"):
+        for name in ("num_prompts", "max_concurrency", "max_model_len", "tensor_parallel_size", "repeat"):
             checks.count(name, getattr(self, name))
         for name in ("rate_scale", "request_rate", "burstiness", "kv_capacity_tokens", "gpu_memory_utilization",
                      "ttft_timeout", "request_timeout", "sample"):
@@ -156,7 +179,7 @@ class Scenario:
             if not isinstance(getattr(self, name), Mapping):
                 raise InputError(f"{name} must map names to values, not {getattr(self, name)!r}")
         self._check_traffic()
-        choose("router", self.router, ROUTERS)
+        check_replication(self)
         for policy, overhead in self.scheduler_overhead.items():
             checks.not_negative(f"scheduler_overhead of {policy}", *checks.pair("scheduler_overhead", overhead))
             checks.lasting(f"scheduler_overhead of {policy}", *overhead)
@@ -225,7 +248,7 @@ class Scenario:
     @property
     def behind_router(self) -> bool:
         """Whether there is a router between client and engine."""
-        return self.replicas > 1
+        return self.replicas > 1 or self.queue_limit is not None or self.autoscale is not None
 
     def but(self, **changes: Any) -> Scenario:
         """The same scenario with some fields changed."""

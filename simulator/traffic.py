@@ -7,6 +7,7 @@ answers stream, and no cost.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 import traces
 from cost_models import model_spec
+from simulator.errors import choose
 from simulator.patience import Patience
 from simulator.scenario import Scenario
 from traces import Trace
@@ -61,6 +63,34 @@ def under_load(trace: Trace, scenario: Scenario) -> Trace:
     if scenario.shape or not saturated:
         trace = _timed(trace, scenario)
     return trace.saturated() if saturated else trace
+
+
+def classed(trace: Trace, classes: Mapping[str, Mapping[str, float]]) -> Trace:
+    """The trace with the priorities of the tenants' classes; rows of others keep theirs, which is 0 if they have none.
+
+    Raises InputError for a tenant that is not there.
+    """
+    if not classes:
+        return trace
+    tenants = trace.tenant or ()
+    for name in classes:
+        choose("tenant of classes", name, dict.fromkeys(tenants) or ["none: the trace names no tenants"])
+    if not any("priority" in each for each in classes.values()):
+        return trace
+    own = [0] * len(trace) if trace.priority is None else trace.priority.tolist()
+    urgent = [int(classes.get(name, {}).get("priority", before)) for name, before in zip(tenants, own, strict=True)]
+    return replace(trace, priority=np.array(urgent, np.int64))
+
+
+def sessions_of(trace: Trace) -> list[int]:
+    """The conversation of each row, as a number; -1 where it belongs to none, and nothing where no row does."""
+    if trace.session is not None:
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(trace.session))}
+        return [numbers[name] if name else -1 for name in trace.session]
+    first: list[int] = []
+    for row, parent in enumerate([] if trace.parent is None else trace.parent.tolist()):
+        first.append(row if parent < 0 else first[parent])
+    return first
 
 
 def longest_request(scenario: Scenario) -> int:

@@ -9,9 +9,14 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from simulator.balance import Share, shares
 from simulator.metrics import METRICS, MS, json_keys
 from simulator.result import Result
 from simulator.tail import CAUSES, PERCENT, Tail
+from simulator.tenancy import Tenant
+
+MOST_ROWS = 12
+"""Replicas or tenants in a table."""
 
 
 def print_summary(console: Console, result: Result, percentiles: Sequence[float], metrics: Sequence[str]) -> None:
@@ -23,11 +28,18 @@ def print_summary(console: Console, result: Result, percentiles: Sequence[float]
     console.print(_latencies(summary, tuple(percentiles), metrics))
     if tail := result.ttft_tail:
         console.print(_tail(tail))
+    if result.cluster is not None:
+        console.print(_replicas(shares(result)))
+    if result.tenants:
+        console.print(_tenants(result.tenants))
 
 
 def _gpus(summary: dict[str, Any]) -> str:
-    size = summary["tensor_parallel_size"]
-    return f"{size} x {summary['gpu']} (tp{size})" if size > 1 else str(summary["gpu"])
+    size, routed = summary["tensor_parallel_size"], ""
+    if summary["router"] is not None:
+        count = f"{summary['replicas']:,} replicas" if summary["replicas"] > 1 else "1 replica"
+        routed = f"{count} behind {summary['router']}, each on "
+    return routed + (f"{size} x {summary['gpu']} (tp{size})" if size > 1 else str(summary["gpu"]))
 
 
 def _numbers(summary: dict[str, Any]) -> Table:
@@ -64,6 +76,38 @@ def _tail(tail: Tail) -> Table:
     for cause, words in CAUSES.items():
         if tail.shares[cause]:
             table.add_row(words, shown(tail.shares[cause], "share"), shown(tail.counts[cause]))
+    return table
+
+
+def _replicas(found: Sequence[Share]) -> Table:
+    """What each replica did; of many the busiest and the idlest ones."""
+    table = Table("replica", box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("requests", "output tokens", "busy", "KV use", "preemptions", "from s", "to s"):
+        table.add_column(column, justify="right", no_wrap=True)
+    ranked = sorted(found, key=lambda each: -(each.busy or 0))
+    ends = found if len(found) <= MOST_ROWS else [*ranked[:MOST_ROWS // 2], None, *ranked[-MOST_ROWS // 2:]]
+    for each in ends:
+        table.add_row(*_replica(each) if each else (f"{len(found) - MOST_ROWS:,} between",))
+    return table
+
+
+def _replica(each: Share) -> tuple[str, ...]:
+    return (str(each.replica), f"{each.requests:,}", f"{each.output_tokens:,}", shown(each.busy, "share"),
+            shown(each.kv_usage_mean, "share"), f"{each.preemptions:,}", f"{each.ready_s:,.1f}",
+            f"{each.stopped_s:,.1f}")
+
+
+def _tenants(found: Sequence[Tenant]) -> Table:
+    """How each tenant was served; of many the ones with most requests."""
+    table = Table("tenant", box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("requests", "finished", "p50 TTFT ms", "p99 TTFT ms", "well served", "goodput/s", "slowdown"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for each in sorted(found, key=lambda each: -each.requests)[:MOST_ROWS]:
+        table.add_row(each.tenant, f"{each.requests:,}", f"{each.completed:,}", shown(each.median_ttft_ms),
+                      shown(each.p99_ttft_ms), shown(each.attainment, "share"), shown(each.request_goodput),
+                      shown(each.slowdown))
+    if len(found) > MOST_ROWS:
+        table.add_row(f"{len(found) - MOST_ROWS:,} more, in --json")
     return table
 
 

@@ -86,6 +86,20 @@ def numbers(flag: str, texts: Iterable[str] | None) -> dict[str, float]:
             for name, value in pairs(flag, texts, split=True).items()}
 
 
+def classes(texts: Iterable[str] | None) -> dict[str, dict[str, float]]:
+    """What is due to tenants, from --classes."""
+    found: dict[str, dict[str, float]] = {}
+    for tenant, told in pairs("--classes", texts).items():
+        entries = pairs(f"--classes {tenant}", [told], ":", split=True)
+        found[tenant] = {name: _whole(number(f"--classes {tenant} {name}", value)) for name, value in entries.items()}
+    return found
+
+
+def _whole(value: float | None) -> float:
+    """A number as it is shortest written: 0 and not 0.0."""
+    return int(value) if value is not None and value % 1 == 0 else value or 0.0
+
+
 def overheads(texts: Iterable[str] | None) -> dict[str, tuple[float, float]]:
     """Host times from --scheduler-overhead, by policy or "all"."""
     found: dict[str, tuple[float, float]] = {}

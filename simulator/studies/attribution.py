@@ -16,6 +16,7 @@ from typing import Any
 from simulator.errors import InputError, choose
 from simulator.policies import Policy, StaticBatching
 from simulator.policies.making import make_policies
+from simulator.replication import only_one_replica
 from simulator.scenario import Scenario, scenario_of
 from simulator.setup import prepare
 from simulator.studies.bound import SlotBound, slot_bound
@@ -112,6 +113,7 @@ def attribute(trace: Trace | str = "azure-conv-2023", start: Policy | str = "sta
     """
     choose("metric", metric, METRICS)
     scenario = scenario_of(**{"load": "trace" if metric == "goodput" else "saturated", "trace": trace, **options})
+    only_one_replica("why", scenario)
     if metric == "goodput" and not scenario.goodput:
         raise InputError("goodput needs an objective: give --goodput ttft:500,tpot:50, for example")
     climb = Climb(scenario, *_policies(start, end, settings or {}))

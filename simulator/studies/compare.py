@@ -13,6 +13,7 @@ from simulator.policies.base import Policy
 from simulator.policies.making import make_policies
 from simulator.policies.static import StaticBatching
 from simulator.policies.vllm import Vllm
+from simulator.replication import only_one_replica
 from simulator.result import Result
 from simulator.scenario import Load, scenario_of
 from simulator.scenarios import record
@@ -154,6 +155,7 @@ def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     """
     contenders = dict(zip(_labels(policies), make_policies(policies, settings), strict=True))
     scenario = scenario_of(trace=trace, **options)
+    only_one_replica("compare", scenario)
     repeated = None if replications is None else Repeated.of(scenario, contenders, replications)
     scenario = as_read(scenario)    # once for all runs
     mains = {(label, kind): under(kind, scenario, policy) for kind in LOADS for label, policy in contenders.items()}

@@ -15,6 +15,7 @@ from simulator.errors import InputError, choose
 from simulator.memory.base import UNLIMITED
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policies
+from simulator.replication import only_one_replica
 from simulator.result import Result
 from simulator.scenario import Scenario, scenario_of
 from simulator.setup import prepare
@@ -109,6 +110,7 @@ def explain(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     """
     contenders = dict(zip(_labels(policies), make_policies(policies, settings), strict=True))
     scenario = scenario_of(trace=trace, **{"num_prompts": REQUESTS, **_given(options)})
+    only_one_replica("explain", scenario)
     whole = read_trace(scenario.but(num_prompts=None))
     scenario = scenario.but(read=whole.head(scenario.num_prompts or len(whole)))
     told = progress or (lambda done, of: None)
