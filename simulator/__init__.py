@@ -42,6 +42,7 @@ from simulator.errors import InputError, PolicyError, StalledError  # noqa: E402
 from simulator.policies.base import Policy  # noqa: E402
 from simulator.result import Result  # noqa: E402
 from simulator.scenario import Scenario  # noqa: E402
+from simulator.scenarios import read_scenario  # noqa: E402
 from simulator.simulate import run, simulate  # noqa: E402
 from simulator.version import __version__  # noqa: E402
 
@@ -53,7 +54,8 @@ if TYPE_CHECKING:
     from simulator.studies.sweep import sweep
 
 __all__ = ["InputError", "Policy", "PolicyError", "Result", "Scenario", "StalledError", "__version__",
-           "attribute", "compare", "explain", "memory", "plots", "policies", "run", "simulate", "sweep"]
+           "attribute", "compare", "explain", "memory", "plots", "policies", "read_scenario", "run", "simulate",
+           "sweep"]
 
 
 def __getattr__(name: str) -> Any:

@@ -35,8 +35,8 @@ class Scenario:
     """What to simulate. `simulator.run(scenario)` answers it, the same each time.
 
     Attributes:
-        trace: A Trace, the name of a bundled one, or a file.
-        policy: A policy object or the name of a bundled one.
+        trace: The name of a bundled trace (`batchsim list traces`) or a file; in Python also a Trace.
+        policy: The name of a bundled policy (`batchsim list policies`) or FILE.py:CLASS; in Python also a policy.
         knobs: Knobs of a policy given by name, such as {"max_num_seqs": 32}.
         load: "saturated": every request is queued at time 0, or, where the engine's front end takes only so many, as
             soon as it takes one more; "trace": at the trace's own times, and whom the front end refuses has failed.
@@ -66,8 +66,8 @@ class Scenario:
         max_tokens: Declared output lengths: "exact", N, "xF", "model", or None for the default rule.
         max_model_len: Longest prompt plus output, in tokens; None: the model's.
         too_long: What becomes of longer requests: "reject", or "truncate": the prompt loses its end, as far as needed.
-        model: A model id, a ModelSpec, or a YAML file with a shape.
-        gpu: A GPU id.
+        model: A model id (`batchsim list models`), a YAML file with a shape, or its keys; in Python also a ModelSpec.
+        gpu: A GPU id (`batchsim list gpus`).
         dtype: Weights: "bf16" or "fp8".
         kv_dtype: KV cache: "bf16" or "fp8".
         tensor_parallel_size: GPUs that share the model.
@@ -87,7 +87,7 @@ class Scenario:
         startup_delay: Seconds from the order of a replica until it takes requests.
         cooldown: Seconds for which fewer replicas must have been enough before one is drained.
         isolation: Also simulate each tenant alone on the same replicas, and tell by how much the others slow it down.
-        cost_model: A CostModel, "auto", or the name of one.
+        cost_model: "auto", the name of one (`batchsim list cost-models`) or a YAML file; in Python also a CostModel.
         cuda_graph_sizes: Batch sizes to which decode-only steps are padded: "vllm", "none", or numbers as "1,2,4,8".
         scheduler_overhead: Host time that a policy's scheduler adds to a step: (ms, ms for each running request), by
             policy name, or by "all" for those without an entry of their own.

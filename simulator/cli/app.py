@@ -14,6 +14,7 @@ from simulator.cli.compare import compare
 from simulator.cli.conformance import conformance
 from simulator.cli.cost import show
 from simulator.cli.explain import explain
+from simulator.cli.init import init
 from simulator.cli.listing import list_
 from simulator.cli.plot import plot
 from simulator.cli.reproduce import reproduce
@@ -46,6 +47,7 @@ app.command("explain")(explain)
 app.command("run")(run)
 app.command("sweep")(sweep)
 app.command("plot")(plot)
+app.command("init")(init)
 app.command("list")(list_)
 app.command("conformance")(conformance)
 app.command("reproduce")(reproduce)

@@ -17,7 +17,7 @@ from simulator.scenarios import ScenarioFile, read_scenario
 if TYPE_CHECKING:
     from simulator.cli.options import Common
 
-READING_FLAGS = {"trace_format" if name == "format" else name: name for name in READING}
+READING_FLAGS = frozenset({"trace_format", *READING} - {"format"})
 CHOSEN = ("policy", "knobs", "load")
 """Fields that commands ask for in their own ways."""
 
@@ -49,7 +49,7 @@ class FromFile(Flags):
         if self.file is None:
             return self.flags(common) | chosen | ({"knobs": self.knobs} if "policy" in asked else {})
         but = {*CHOSEN} - set(asked) - ({"knobs"} if "policy" in asked else set())
-        fields = self.file.with_changes(self._typed(common) | chosen, but)
+        fields = self.file.with_changes(self.typed(common) | chosen, but)
         return fields | ({"knobs": {**fields.get("knobs", {}), **self.knobs}} if "policy" in asked else {})
 
     @cached_property
@@ -57,13 +57,14 @@ class FromFile(Flags):
         """What the file says; None without one."""
         return None if self.scenario_file is None else read_scenario(self.scenario_file)
 
-    def _typed(self, common: Common) -> dict[str, Any]:
+    def typed(self, common: Common) -> dict[str, Any]:
         """The fields whose flags were typed. A setting of reading joins the file's, unless the trace is another one."""
-        typed = self.given | common.given
-        changes = {name: value for name, value in self.flags(common).items() if name in typed}
-        if typed & READING_FLAGS.keys():
-            kept = {} if "trace" in typed or self.file is None else self.file.fields.get("reading", {})
-            changes["reading"] = {**kept, **self.flags(common)["reading"]}
+        typed, all_flags = self.given | common.given, self.flags(common)
+        changes = {name: value for name, value in all_flags.items() if name in typed}
+        if typed & READING_FLAGS:
+            file = {} if self.file is None else self.file.fields
+            kept = {} if changes.get("trace", file.get("trace")) != file.get("trace") else file.get("reading", {})
+            changes["reading"] = {**kept, **all_flags["reading"]}
         return changes
 
     @property

@@ -19,6 +19,9 @@ from simulator.scenarios.record import FILES, IN_MEMORY
 from simulator.scenarios.values import fitted
 from simulator.scenarios.yaml_text import parse
 
+OWNERS = {"reading": "trace", "knobs": "policy"}
+RIVALS = {"rate_scale": "request_rate", "request_rate": "rate_scale"}
+
 
 @dataclass(frozen=True)
 class ScenarioFile:
@@ -39,8 +42,8 @@ class ScenarioFile:
     def with_changes(self, changes: Mapping[str, Any], but: Iterable[str] = ()) -> dict[str, Any]:
         """The fields of this file with some replaced, and without those named in `but`.
 
-        Another trace is read in its own way, and another policy has knobs of its own. Raises InputError where
-        what was not replaced cannot be had again: see `check`.
+        Another trace is read in its own way, another policy has knobs of its own, and request_rate and rate_scale
+        exclude each other. Raises InputError where what was not replaced cannot be had again: see `check`.
         """
         kept = {name: value for name, value in self.fields.items()
                 if name not in but and name not in changes and not _outdated(name, changes, self.fields)}
@@ -57,16 +60,24 @@ class ScenarioFile:
             for path, digest in found.items():
                 if self.files.get(path, digest) != digest:
                     raise InputError(f"{self.path}: {path} has changed since this result was written: restore it, or "
-                                     f"give --{name.replace('_', '-')} to take it as it is")
+                                     f"give {_flag(name, self.fields[name])} to take it as it is")
 
     def scenario(self, **changes: Any) -> Scenario:
         """The scenario, with some fields replaced."""
         return scenario_of(**self.with_changes(changes))
 
 
+def _flag(name: str, value: Any) -> str:
+    """The flag that says a field anew."""
+    flag = f"--{name.replace('_', '-')}"
+    return f"{flag} {value}" if isinstance(value, str) else flag
+
+
 def _outdated(name: str, changes: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
     """Whether a field goes with another one that is replaced."""
-    owner = {"reading": "trace", "knobs": "policy"}.get(name)
+    if RIVALS.get(name) in changes:
+        return True
+    owner = OWNERS.get(name)
     return owner is not None and owner in changes and changes[owner] != fields.get(owner, getattr(Scenario, owner))
 
 
