@@ -87,3 +87,10 @@ def test_too_few_replications_are_refused() -> None:
 def test_differences_are_plain_for_json(found: Sweep) -> None:
     document = json.loads(json.dumps([each.plain() for each in found.differences()]))
     assert document[0].keys() == {"figure", "label", "baseline", "other", "difference", "ratio"}
+
+
+def test_the_table_says_which_limit_stops_the_queue(found: Sweep) -> None:
+    """One slot for four requests stops the queue all the time but for the last one's."""
+    first, second = table(found).rows
+    assert first[-2].startswith("cap ")
+    assert int(first[-2].split()[1].rstrip("%")) > int(second[-2].split()[1].rstrip("%"))

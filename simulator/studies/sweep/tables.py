@@ -17,7 +17,11 @@ COLUMNS = {"request_goodput": "goodput/s", "output_throughput": "tok/s", "p99_tt
            "p99_tpot_ms": "TPOT p99, ms"}
 """What is shown of each point, where any has it."""
 INTERVALS = f"Mean difference and its {LEVEL:.0%} interval (Student's), in pairs: what both points share cancels out."
-NOTE = "* in the Pareto set: no other point has more output tok/s for each user and for each GPU."
+NOTE = ("limit: what stops the queue most, and in which share of the time. * in the Pareto set: no other point has "
+        "more output tok/s for each user and for each GPU.")
+LIMITS = ("cap", "budget", "memory", "batch")
+NOTICED = 0.005
+"""The share from which on a limit is told."""
 
 
 def table(found: Sweep) -> Table:
@@ -26,8 +30,9 @@ def table(found: Sweep) -> Table:
     names = varied(records)
     columns = {name: label for name, label in COLUMNS.items() if any(each.get(name) is not None for each in records)}
     rows = [(*(shown(each.get(name, "-")) for name in names), *(_number(each.get(name)) for name in columns),
-             *_efficiency(each), "*" if best else "") for each, best in zip(records, pareto(records), strict=True)]
-    header = (*names, *columns.values(), "tok/s/user", "tok/s/GPU", "")
+             *_efficiency(each), _limit(each), "*" if best else "")
+            for each, best in zip(records, pareto(records), strict=True)]
+    header = (*names, *columns.values(), "tok/s/user", "tok/s/GPU", "limit", "")
     runs = f", the mean of {found.replications}" if found.replications else ""
     return Table(f"{len(records):,} points{runs}", header, tuple(rows), NOTE if rows else "nothing was measured")
 
@@ -50,6 +55,13 @@ def certainty(found: Sweep) -> Table | None:
 def _efficiency(each: Record) -> tuple[str, str]:
     point = efficiency(each)
     return ("-", "-") if point is None else (_number(point[0]), _number(point[1]))
+
+
+def _limit(each: Record) -> str:
+    """What stops the queue most; a dash where hardly anything does."""
+    shares = {limit: each.get(f"stopped_by_{limit}_share") or 0.0 for limit in LIMITS}
+    most = max(shares, key=lambda limit: shares[limit])
+    return f"{most} {shares[most]:.0%}" if shares[most] >= NOTICED else "-"
 
 
 def _number(value: Any) -> str:
