@@ -74,6 +74,11 @@ class Result:
         return self.setup.scenario
 
     @property
+    def asked(self) -> dict[str, Any]:
+        """The scenario as plain values, from which `simulator.read_scenario` brings it back."""
+        return record(self.scenario, self.setup.files)
+
+    @property
     def policy(self) -> Policy:
         """The policy with every knob filled in."""
         return self.setup.policy
@@ -248,7 +253,7 @@ class Result:
 
         `detailed` adds an array entry a request; `options` are those of `labelled`.
         """
-        document = self.labelled(**options) | parts(self) | {"scenario": record(self.scenario)}
+        document = self.labelled(**options) | parts(self) | {"scenario": self.asked}
         if detailed:
             document |= details(self)
         return json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"
