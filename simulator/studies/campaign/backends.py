@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from socket import create_connection
 from threading import Thread
 from time import sleep
 from typing import Any
@@ -129,10 +130,14 @@ def _ray(address: str | None, traces: Sequence[Trace]) -> Iterator[Session]:
 
 
 def _start_ray(ray: Any, address: str | None) -> None:
+    """Ray itself would knock for minutes at a door behind which nobody is."""
     try:
+        if address and address != "auto":
+            host, _, port = address.rpartition("/")[2].rpartition(":")
+            create_connection((host, int(port)), PATIENCE_S).close()
         ray.init(address=address, include_dashboard=None if address else False, logging_level=logging.CRITICAL,
                  log_to_driver=False)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise InputError(f"no Ray head answers at {address or 'this machine'} ({_first_line(error)}): start one with "
                          "`ray start --head`, or give its address with --scheduler") from None
 
