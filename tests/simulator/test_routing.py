@@ -13,7 +13,7 @@ from simulator.routing.candidates import following
 
 
 def rule(name: str, candidates: Candidates):
-    return ROUTERS[name](Sight(candidates, (), (), np.random.default_rng(0)))
+    return ROUTERS[name](Sight(candidates, lambda number: candidates.outstanding[number], (), np.random.default_rng(0)))
 
 
 def ready(count: int, limit: int = 100) -> Candidates:
