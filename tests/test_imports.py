@@ -19,8 +19,9 @@ LAYERS = ["errors version guard distribution tables columns areas statistics", "
           "memory checks",
           "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",
           "pricing", "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
-          "scenario gate prefixes", "scenarios", "traffic", "setup", "sending", MEASURES, "result", "serving",
-          "simulate remarks", "plots report", "engine_runs", "conformance studies bench validation launching", "cli"]
+          "scenario_checks", "scenario gate prefixes", "scenarios", "traffic", "setup", "sending", MEASURES, "result",
+          "serving", "simulate remarks", "plots report", "engine_runs",
+          "conformance studies bench validation launching", "cli"]
 """Lowest first. A module imports from its own layer and below; one that is not named measures something."""
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 CALIBRATE = ROOT / "simulator" / "cli" / "calibrate.py"

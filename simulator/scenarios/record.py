@@ -42,7 +42,7 @@ def _fields(scenario: Scenario) -> dict[str, Any]:
     if isinstance(policy, Policy):
         fields["policy"] = reference_of(policy) or policy.name
     if isinstance(model := scenario.model, ModelSpec) and MODELS.get(model.name) != model:
-        fields["model"] = asdict(model)
+        fields["model"] = model
     if isinstance(scenario.cost_model, Constant):
         fields["cost_model"] = _exactly(scenario.cost_model)
     return {name: plain(value) for name, value in fields.items()}
@@ -75,7 +75,9 @@ def _named(scenario: Scenario) -> CostModel | None:
 
 
 def plain(value: Any) -> Any:
-    """The value in JSON's own kinds: no bound is "inf", a whole number has no point."""
+    """The value in JSON's own kinds: no bound is "inf", a shape is its keys."""
+    if isinstance(value, ModelSpec):
+        return asdict(value)
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

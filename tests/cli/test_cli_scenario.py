@@ -140,6 +140,17 @@ def test_init_translates_a_command_line(batchsim: Call, ask: Callable[..., dict[
     assert found["scenario"]["knobs"] == {"max_num_seqs": 64}
 
 
+def test_init_writes_a_shape_of_ones_own(batchsim: Call, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({
+        "architectures": ["MistralForCausalLM"], "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 8,
+        "intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 4096}))
+    assert batchsim("init", "--from", "vllm serve .", "--num-prompts", "3", "--quiet")[0] == 0
+    status, out, _ = batchsim("run", "--scenario", "scenario.yaml", "--json")
+    assert (status, json.loads(out)["scenario"]["model"]["hidden"]) == (0, 64)
+    assert batchsim("init", "--scenario", "scenario.yaml", "--force", "--quiet")[0] == 0
+    assert batchsim("run", "--scenario", "scenario.yaml", "--json") == (0, out, "")
+
+
 @pytest.mark.parametrize(("arguments", "told"), [
     (("--from", "vllm serve x --max-num-seq 3"), "--from: vLLM has no flag --max-num-seq that is known here: did you "
                                                  "mean --max-num-seqs? If not, leave it out"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cost_models import kv_pool
+from cost_models import MODELS, kv_pool
 from simulator.errors import InputError
 from simulator.launching import ENGINES, translate
 from simulator.launching.engine import Flag
@@ -117,6 +119,37 @@ def test_a_file_of_flags_stands_behind_the_line(tmp_path: Path, monkeypatch: pyt
     Path("c.yaml").write_text("max_num_sequences: 8\n")
     with pytest.raises(InputError, match="has no flag --max_num_sequences that is known here: did you mean"):
         translate(f"vllm serve {LLAMA} --config c.yaml")
+
+
+CONFIG = {"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 32, "hidden_size": 4096, "vocab_size": 128256,
+          "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
+          "max_position_embeddings": 131072}
+
+
+def test_a_model_in_a_folder_has_the_shape_of_its_config(tmp_path: Path) -> None:
+    folder = tmp_path / "Mine"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    fields = translate(f"vllm serve {folder}").fields
+    assert replace(fields["model"], source="") == replace(MODELS["llama-3.1-8b"], name="mine", source="")
+    (folder / "config.json").write_text(json.dumps(CONFIG | {
+        "architectures": ["Qwen2ForCausalLM"], "tie_word_embeddings": True, "quantization_config": {
+            "quant_method": "fp8"}}))
+    found = translate(f"vllm serve {folder}").fields
+    assert (found["dtype"], found["model"].qkv_bias, found["model"].tied_embeddings) == ("fp8", True, True)
+
+
+@pytest.mark.parametrize(("change", "told"), [
+    ({"architectures": ["MixtralForCausalLM"]}, "is of architecture MixtralForCausalLM, whose shape is not known here"),
+    ({"hidden_size": None}, "lacks hidden_size"),
+    ({"num_key_value_heads": 5}, "heads (32) must be a multiple of kv_heads (5)"),
+    ({"quantization_config": {"quant_method": "awq"}}, "has awq weights, which are not modelled"),
+])
+def test_a_config_that_says_another_shape(change: dict[str, Any], told: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG | change))
+    with pytest.raises(InputError) as error:
+        translate(f"vllm serve {tmp_path}")
+    assert told in str(error.value)
 
 
 def test_the_settings_file_of_tensorrt_llm(tmp_path: Path) -> None:
