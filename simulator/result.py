@@ -19,17 +19,18 @@ from simulator.distribution import Distribution
 from simulator.errors import InputError, choose
 from simulator.frames import requests_frame, steps_frame
 from simulator.gaps import spans_of, token_gaps
-from simulator.ledger import LEDGERS, Ledger, kv_ledger, slot_ledger, token_ledger
-from simulator.levels import kv_levels, slot_levels, token_levels
-from simulator.memory import UNLIMITED, Memory
+from simulator.ledger import LEDGERS, Ledger, together, token_ledger
+from simulator.levels import token_levels
+from simulator.memory import Memory
 from simulator.metrics import PER_REQUEST
 from simulator.outcomes import Outcomes, outcomes
 from simulator.policies import Policy
 from simulator.record import Record
 from simulator.saved import load, write_whole
 from simulator.scenario import Scenario
+from simulator.served import Served
 from simulator.setup import Setup
-from simulator.slots import Gaps, Slots, count_slots, gaps_between, is_unlimited
+from simulator.slots import Gaps, Slots, count_slots
 from simulator.summary import LATENCIES, details, summarise
 from simulator.timeline import Timeline, timeline
 from simulator.trace_events import document, trace_events
@@ -49,11 +50,13 @@ class Result:
         setup: The scenario, resolved.
         record: All that happened.
         band: What an error of the step times would do; None if the scenario asks for none, or nothing is stated.
+        replicas: The record of each replica, where `record` has those of several as one.
     """
 
     setup: Setup
     record: Record
     band: Band | None = None
+    replicas: tuple[Record, ...] = ()
 
     @property
     def scenario(self) -> Scenario:
@@ -90,19 +93,31 @@ class Result:
         return outcomes(self.setup.verdict, self.setup.follows, self.record, self.timeline)
 
     @cached_property
-    def gaps(self) -> Gaps:
-        """The times in which no step runs."""
-        return gaps_between(self.record, self.timeline)
+    def slots(self) -> Slots:
+        """The denominator of slot utilisation, of one replica."""
+        return count_slots(self.setup, self.memory, int(self.record.plan("running").max(initial=0)))
 
     @cached_property
-    def slots(self) -> Slots:
-        """The denominator of slot utilisation."""
-        return count_slots(self.setup, self.memory, int(self.record.plan("running").max(initial=0)))
+    def served(self) -> tuple[Served, ...]:
+        """What each replica did."""
+        return tuple(Served(self.setup, record, self.record.bounds, self.slots, self.memory)
+                     for record in self.replicas or (self.record,))
+
+    @property
+    def gaps(self) -> Gaps:
+        """The times in which no step runs, where there is one replica."""
+        return self._alone.gaps
+
+    @property
+    def _alone(self) -> Served:
+        if len(self.served) > 1:
+            raise InputError(f"this tells of one replica, and {len(self.served)} ran: give replicas=1")
+        return self.served[0]
 
     @cached_property
     def slot_ledger(self) -> Ledger:
         """Where every slot-nanosecond went."""
-        return slot_ledger(self.record, self.gaps, self.slots)
+        return together([each.slot_ledger for each in self.served])
 
     @cached_property
     def token_ledger(self) -> Ledger:
@@ -112,11 +127,7 @@ class Result:
     @cached_property
     def kv_ledger(self) -> Ledger:
         """Where every token-nanosecond of KV cache went."""
-        return kv_ledger(self.record, self.gaps, self.memory, self._without_bound)
-
-    @property
-    def _without_bound(self) -> bool:
-        return is_unlimited(self.setup) or self.memory.capacity >= UNLIMITED
+        return together([each.kv_ledger for each in self.served])
 
     @property
     def ledgers(self) -> dict[str, Ledger]:
@@ -125,13 +136,12 @@ class Result:
 
     def ledger_over_time(self, name: str, bins: int = BINS) -> Binned:
         """One of the ledgers, cut into so many bins of time."""
-        record, edges = self.record, edges_of(self.record, bins)
+        edges = edges_of(self.record, bins)
         ledger = self.ledgers[choose("ledger", name, LEDGERS)]
         if name == "tokens":
-            return by_steps(ledger, token_levels(record), record, edges)
-        levels = (slot_levels(record, self.gaps, self.slots) if name == "slots" else
-                  kv_levels(record, self.gaps, self.memory, self._without_bound))
-        return by_time(ledger, levels, edges)
+            records = [each.record for each in self.served]
+            return by_steps(ledger, [token_levels(record) for record in records], records, edges)
+        return by_time(ledger, [each.levels(name) for each in self.served], edges)
 
     @cached_property
     def waste(self) -> Waste:

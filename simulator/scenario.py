@@ -11,6 +11,7 @@ from cost_models import CostModel, ModelSpec
 from simulator import checks
 from simulator.errors import InputError, choose
 from simulator.policies import Policy
+from simulator.routing import ROUTERS
 from traces import Trace, shape_of
 
 Load = Literal["saturated", "trace"]
@@ -60,6 +61,8 @@ class Scenario:
         dtype: Weights: "bf16" or "fp8".
         kv_dtype: KV cache: "bf16" or "fp8".
         tensor_parallel_size: GPUs that share the model.
+        replicas: Engines of that size behind a router.
+        router: How it chooses one: "round-robin", "random", "least-outstanding" requests or "power-of-two" choices.
         cost_model: A CostModel, "auto", or the name of one.
         cuda_graph_sizes: Batch sizes to which decode-only steps are padded: "vllm", "none", or numbers as "1,2,4,8".
         scheduler_overhead: Host time that a policy's scheduler adds to a step: (ms, ms for each running request), by
@@ -106,6 +109,8 @@ class Scenario:
     dtype: str = "bf16"
     kv_dtype: str = "bf16"
     tensor_parallel_size: int = 1
+    replicas: int = 1
+    router: str = "round-robin"
     cost_model: CostModel | str = "auto"
     cuda_graph_sizes: str = "none"
     scheduler_overhead: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -121,7 +126,7 @@ class Scenario:
     def __post_init__(self) -> None:
         if self.load not in ("saturated", "trace"):
             raise InputError(f"load must be saturated or trace, not {self.load!r}")
-        for name in ("num_prompts", "max_concurrency", "max_model_len", "tensor_parallel_size", "repeat"):
+        for name in ("num_prompts", "max_concurrency", "max_model_len", "tensor_parallel_size", "repeat", "replicas"):
             checks.count(name, getattr(self, name))
         for name in ("rate_scale", "request_rate", "burstiness", "kv_capacity_tokens", "gpu_memory_utilization",
                      "ttft_timeout", "request_timeout", "sample"):
@@ -135,6 +140,7 @@ class Scenario:
             if not isinstance(getattr(self, name), Mapping):
                 raise InputError(f"{name} must map names to values, not {getattr(self, name)!r}")
         self._check_traffic()
+        choose("router", self.router, ROUTERS)
         for policy, overhead in self.scheduler_overhead.items():
             checks.not_negative(f"scheduler_overhead of {policy}", *checks.pair("scheduler_overhead", overhead))
             checks.lasting(f"scheduler_overhead of {policy}", *overhead)
@@ -181,6 +187,11 @@ class Scenario:
         if (self.request_rate is not None) + (self.rate_scale != 1) + replaces > 1:
             raise InputError("rate_scale speeds up the trace's own times, and request_rate and the ramps and stages of "
                              "shape replace them: give one")
+
+    @property
+    def behind_router(self) -> bool:
+        """Whether there is a router between client and engine."""
+        return self.replicas > 1
 
     def but(self, **changes: Any) -> Scenario:
         """The same scenario with some fields changed."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -52,7 +54,7 @@ class Setup:
         pool: The four terms of the KV pool; None where the capacity was given.
         model: The model's shape.
         cost: The price of a step.
-        noise: Draws how long steps last; None: as long as they cost.
+        noise: What draws how long the steps of a replica last, by its number; None: as long as they cost.
         scheduling: What the scheduler adds to a step, in ns: (constant, for each request that runs).
         request_overhead: What a request spends outside the engine's steps, in ns.
         truncated: Requests that lost tokens because the model does not hold them.
@@ -69,7 +71,7 @@ class Setup:
     pool: KvPool | None
     model: ModelSpec
     cost: CostModel
-    noise: Noise | None = None
+    noise: Callable[[int], Noise] | None = None
     scheduling: tuple[int, int] = (0, 0)
     request_overhead: int = 0
     truncated: int = 0
@@ -150,8 +152,12 @@ def _cost(scenario: Scenario, model: ModelSpec) -> CostModel:
     return CapturedGraphs(cost, sizes) if sizes else cost
 
 
-def _noise(scenario: Scenario, cost: CostModel) -> Noise | None:
-    return None if scenario.noise is None else noise_for(cost, scenario.noise, scenario.seed)
+def _noise(scenario: Scenario, cost: CostModel) -> Callable[[int], Noise] | None:
+    if scenario.noise is None:
+        return None
+    noise = partial(noise_for, cost, scenario.noise, scenario.seed)
+    noise(0)    # a cost model that states no error is refused here
+    return noise
 
 
 def _request_overhead(scenario: Scenario, cost: CostModel) -> int:

@@ -99,8 +99,10 @@ def _deployment(result: Result) -> dict[str, Any]:
             "noise": scenario.noise, "cuda_graph_sizes": scenario.cuda_graph_sizes,
             "scheduler_overhead_ms": setup.scheduling[0] / MS, "scheduler_overhead_per_request_ms":
             setup.scheduling[1] / MS, "request_overhead_ms": setup.request_overhead / MS,
-            "gpu": scenario.gpu, "tensor_parallel_size": scenario.tensor_parallel_size, "dtype": scenario.dtype,
-            "kv_dtype": scenario.kv_dtype, "max_model_len": setup.deployment.max_model_len, "seed": scenario.seed,
+            "gpu": scenario.gpu, "tensor_parallel_size": scenario.tensor_parallel_size,
+            "replicas": scenario.replicas, "router": scenario.router if scenario.behind_router else None,
+            "dtype": scenario.dtype, "kv_dtype": scenario.kv_dtype,
+            "max_model_len": setup.deployment.max_model_len, "seed": scenario.seed,
             "trace": setup.trace.name, "trace_digest": setup.digest, "max_tokens": setup.declared.rule,
             "goodput": _joined(scenario.goodput, ":"), "simulator_version": __version__}
 

@@ -107,6 +107,12 @@ def finished(setup: Setup, record: Record) -> Ints:
     return np.flatnonzero((emitted == setup.output) & left)
 
 
+def left(setup: Setup, record: Record) -> Ints:
+    """When those gave up their slots for good who were answered, ns, in the order of the trace."""
+    stayed, _, until = record.last_stays.T
+    return _latest(len(setup.output), stayed, until)[finished(setup, record)]
+
+
 def _earliest(rows: int, keys: Ints, values: Ints) -> Ints:
     """The first of the values of each key; of the same key, the record lists earlier ones first. 0 for other rows."""
     return _latest(rows, keys[::-1], values[::-1])

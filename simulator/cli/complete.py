@@ -70,6 +70,12 @@ def loads(incomplete: str) -> list[str]:
     return _starting(("trace", "saturated"), incomplete)
 
 
+def routers(incomplete: str) -> list[str]:
+    """Rules by which a router chooses a replica."""
+    from simulator.routing import ROUTERS
+    return _starting(ROUTERS, incomplete)
+
+
 def engines(incomplete: str) -> list[str]:
     """Engines whose recordings can be read."""
     from simulator.conformance import ENGINES

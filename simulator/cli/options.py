@@ -14,6 +14,7 @@ from typer import Option
 
 import traces
 from simulator.cli import complete, values
+from simulator.cli.cluster import Clustered
 from simulator.cli.shaping import TRAFFIC, Shaped
 from simulator.errors import choose
 from simulator.memory.base import UNLIMITED
@@ -91,7 +92,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Simulated(Shaped, Reading, Named):
+class Simulated(Clustered, Shaped, Reading, Named):
     """The fields of Scenario as flags, but policy and load, which the commands ask for in their own ways."""
 
     num_prompts: Annotated[str | None, Option(metavar="N", rich_help_panel=TRAFFIC, help=(
@@ -142,6 +143,7 @@ class Simulated(Shaped, Reading, Named):
         return {
             "trace": self.load(self.trace, common) if self.special else self.trace,
             **self.shaping,
+            **self.cluster,
             "num_prompts": values.limit("--num-prompts", self.num_prompts),
             "max_tokens": self.max_tokens,
             "max_model_len": values.limit("--max-model-len", self.max_model_len, UNLIMITED),

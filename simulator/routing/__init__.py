@@ -1,0 +1,18 @@
+"""Routing: the rules by which a router chooses a replica, by name."""
+
+from __future__ import annotations
+
+from simulator.routing.base import Rule, Sight
+from simulator.routing.candidates import Candidates
+from simulator.routing.loads import LeastOutstanding, PowerOfTwo
+from simulator.routing.turns import Random, RoundRobin
+
+ROUTERS: dict[str, type[Rule]] = {
+    "round-robin": RoundRobin,
+    "random": Random,
+    "least-outstanding": LeastOutstanding,
+    "power-of-two": PowerOfTwo,
+}
+"""Every rule by its name."""
+
+__all__ = ["ROUTERS", "Candidates", "Rule", "Sight"]
