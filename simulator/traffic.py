@@ -22,9 +22,14 @@ ARRIVALS, SAMPLE = 1, 2
 """Streams of chance, each for one use."""
 
 
+def source(scenario: Scenario) -> Trace:
+    """The scenario's trace as it was recorded, before anything is done to it."""
+    return _loaded(scenario.trace, scenario)
+
+
 def read_trace(scenario: Scenario) -> Trace:
     """The scenario's trace, as far as it is used, at its own times."""
-    trace = _loaded(scenario.trace, scenario)
+    trace = source(scenario)
     if scenario.mix:
         others = [(_loaded(name, scenario), weight) for name, weight in scenario.mix.items()]
         trace = traces.mixed([(trace, 1.0), *others])
