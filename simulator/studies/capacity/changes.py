@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -30,6 +30,9 @@ RELAXED = {
     "routing": ("routing", "each request to the replica with the fewest outstanding"),
 }
 """By key: the constraint, and what is put in its place."""
+TRIED = {"small-steps": ("smaller steps", "a quarter of the token budget")}
+"""By key: settings that are no relaxation, and may be better or worse."""
+SMALLER = 4
 STEPS = "steps x"
 """Begins the key of a change that makes every step so many times as long."""
 
@@ -65,15 +68,17 @@ def words(key: str) -> str:
     if key.startswith(STEPS):
         percent = 100 * (float(key.removeprefix(STEPS)) - 1)
         return f"every step {abs(percent):.3g}% {'shorter' if percent < 0 else 'longer'}"
-    return RELAXED[key][1]
+    return (RELAXED | TRIED)[key][1]
 
 
-def relaxable(setup: Setup) -> list[str]:
-    """The constraints that are there to be relaxed, in the order of RELAXED; that of the router is not among them."""
+def relaxable(setup: Setup, replicas: int) -> list[str]:
+    """The changes that are there to be made, in the order of RELAXED and TRIED."""
     scenario, policy = setup.scenario, setup.policy
-    there = {"cap": _bounded(policy, CAPS), "budget": _bounded(policy, BUDGETS),
+    budget = _bounded(policy, BUDGETS)
+    there = {"cap": _bounded(policy, CAPS), "budget": budget,
              "kv": setup.deployment.kv_capacity_tokens < UNLIMITED or _bounded(policy, POOLS), "prefill": True,
-             "bursts": scenario.request_rate is None or scenario.burstiness != inf}
+             "bursts": scenario.request_rate is None or scenario.burstiness != inf,
+             "routing": replicas > 1 and scenario.router != "least-outstanding", "small-steps": budget}
     return [key for key, is_there in there.items() if is_there]
 
 
@@ -86,7 +91,7 @@ def changed(scenario: Scenario, key: str) -> Scenario:
     if not key:
         return scenario
     if key == "routing":
-        return scenario.but(**{"router": "least-outstanding"})
+        return scenario.but(router="least-outstanding")
     setup = prepare(scenario)
     if key.startswith(STEPS):
         return scenario.but(cost_model=Biased(setup.cost, float(key.removeprefix(STEPS))), cuda_graph_sizes="none")
@@ -103,11 +108,18 @@ def _fields(key: str, setup: Setup) -> dict[str, Any]:
                     "cap_gaps": None, "shape": None}
         case "kv":
             return _without(setup.policy, POOLS) | {"kv_capacity_tokens": inf}
+        case "small-steps":
+            slots = setup.policy.slots if setup.policy.slots < UNLIMITED else 1
+            return _with(setup.policy, BUDGETS, lambda tokens: max(tokens // SMALLER, slots, 1))
         case _:
             return _without(setup.policy, CAPS if key == "cap" else BUDGETS)
 
 
-def _without(policy: Policy, names: Sequence[str]) -> Mapping[str, Any]:
-    lifted: dict[str, Any] = {name: UNLIMITED for name in names if name in policy.knobs()
-                              and getattr(policy, name) is not None}
-    return {"policy": replace(policy, **lifted), "knobs": {}}
+def _without(policy: Policy, names: Sequence[str]) -> dict[str, Any]:
+    return _with(policy, names, lambda bound: UNLIMITED)
+
+
+def _with(policy: Policy, names: Sequence[str], bound: Callable[[int], int]) -> dict[str, Any]:
+    """The policy with other values of those of these knobs that it has and that bound something."""
+    there = [name for name in names if (policy.settings().get(name) or UNLIMITED) < UNLIMITED]
+    return {"policy": replace(policy, **{name: bound(getattr(policy, name)) for name in there}), "knobs": {}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import log
 from typing import Any
 
 from simulator.scenario import Scenario
@@ -23,6 +24,12 @@ MOST_NOTCHES = 350
 def scale_of(notch: int) -> float:
     """How many times as fast the traffic is, so many notches up."""
     return float(f"{NOTCH ** notch:.6g}")
+
+
+def notch_of(scale: float) -> int:
+    """The notch nearest to a scale."""
+    notch = round(log(scale) / log(NOTCH)) if scale > 0 else -MOST_NOTCHES
+    return min(max(notch, -MOST_NOTCHES), MOST_NOTCHES)
 
 
 class Lab:
@@ -62,7 +69,7 @@ class Lab:
         self.need(probes, why)
         return verdict_of([self.samples[probe] for probe in probes], self.objectives, self.level)
 
-    def _hold(self, kinds: Sequence[tuple[int, float, str]], why: str, seeds: int | None) -> list[bool]:
+    def hold(self, kinds: Sequence[tuple[int, float, str]], why: str, seeds: int | None = None) -> list[bool]:
         """Whether each kind of run (replicas, scale, change) keeps the objectives, over all or the first seeds."""
         runs = [self.seeds(*kind)[:seeds] for kind in kinds]
         self.need([probe for probes in runs for probe in probes], why)
@@ -72,11 +79,11 @@ class Lab:
     def fewest_replicas(self, least: int, guess: int, most: int, *, change: str = "", why: str = "",
                         seeds: int | None = None) -> int | None:
         """The fewest replicas that keep the objectives; None if `most` do not."""
-        return fewest(lambda numbers: self._hold([(number, 1.0, change) for number in numbers], why, seeds), least,
+        return fewest(lambda numbers: self.hold([(number, 1.0, change) for number in numbers], why, seeds), least,
                       guess, most)
 
     def highest_notch(self, replicas: int, guess: int, *, least: int = -MOST_NOTCHES, most: int = MOST_NOTCHES,
                       change: str = "", why: str = "", seeds: int | None = None) -> int | None:
         """How many notches faster the traffic may be; None if it must be slower than `least`."""
-        return highest(lambda notches: self._hold([(replicas, scale_of(notch), change) for notch in notches], why,
+        return highest(lambda notches: self.hold([(replicas, scale_of(notch), change) for notch in notches], why,
                                                   seeds), least, guess, most)

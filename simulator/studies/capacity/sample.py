@@ -13,7 +13,7 @@ from simulator.metrics import MS, PER_REQUEST, meets
 from simulator.result import Result
 from simulator.scenario import Scenario
 from simulator.simulate import run
-from simulator.studies.capacity.following import Growth, growth, outstanding, warm_from
+from simulator.studies.capacity.following import MATERIAL, lag, outstanding, warm_from
 from simulator.studies.capacity.objectives import LATENCIES, Objective, limits_that_would_do
 from simulator.studies.capacity.work import Work, work_of
 from simulator.throughput import SECOND, offered_rate
@@ -46,7 +46,7 @@ class Sample:
         offered: Requests that come, a second.
         served: Requests answered, a second, from the first one sent to the last token delivered.
         good: Requests that meet all objectives, a second of the time in which they come.
-        growth: Of the backlog.
+        lag: The share of requests that should be answered when the last one is sent, and are not.
         latencies: Milliseconds by "p50_ttft" and so on; None where nothing was measured.
         causes: Of the requests that miss an objective, how many for which of CAUSES.
         limits: For each objective, the limits that would have done.
@@ -65,13 +65,18 @@ class Sample:
     offered: float
     served: float
     good: float
-    growth: Growth
+    lag: float
     latencies: Mapping[str, float | None]
     causes: Mapping[str, int]
     limits: tuple[Mapping[str, float | None], ...]
     work: Work
     backlog: tuple[int, ...]
     span: float
+
+    @property
+    def follows(self) -> bool:
+        """Whether completions follow arrivals."""
+        return self.lag <= MATERIAL
 
 
 def sample(scenario: Scenario, objectives: Sequence[Objective]) -> Sample:
@@ -92,7 +97,7 @@ def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
     return Sample(
         len(order), tuple(int(each.sum()) for each in met), tuple(_shares(each) for each in met),
         _worst(every, sent[order]), int((sent < warm).sum()), warm / 1e9, int((result.setup.verdict > 0).sum()),
-        offered or 0.0, _served(line), (offered or 0.0) * float(every.mean() if len(every) else 0), growth(line),
+        offered or 0.0, _served(line), (offered or 0.0) * float(every.mean() if len(every) else 0), lag(line),
         _latencies(settled), _causes(settled, objectives, int(len(order))),
         tuple(limits_that_would_do(settled, len(order), objective) for objective in objectives),
         work_of(result), tuple(outstanding(line, _instants(sent)).tolist()), span)

@@ -57,7 +57,8 @@ class Traffic:
     def __init__(self, scenario: Scenario, seeds: int) -> None:
         refuse(scenario)
         self.scenario = scenario
-        self._bases = [_settled(as_read(scenario.but(seed=scenario.seed + at))) for at in range(seeds)]
+        plain = scenario.but(error_band=None)    # a plan has a band of its own
+        self._bases = [_settled(as_read(plain.but(seed=scenario.seed + at))) for at in range(seeds)]
         if self.offered is None:
             raise InputError("a plan needs requests that come over time, and all of these come at once: give "
                              "--request-rate")
@@ -73,6 +74,11 @@ class Traffic:
         return prepare(self._bases[0])
 
     @property
+    def requests(self) -> int:
+        """Requests that a replica takes, over all seeds."""
+        return self.seeds * int((self.setup.verdict == 0).sum())
+
+    @property
     def offered(self) -> float | None:
         """Requests that come, a second, at the traffic as it is."""
         return offered_rate(self.setup.trace.arrival[self.setup.verdict == 0])
@@ -81,12 +87,10 @@ class Traffic:
         """The scenario that a probe runs."""
         scenario = scaled(self._bases[probe.seed], probe.scale)
         if probe.saturated:
-            return scenario.but(load="saturated", ttft_timeout=None, request_timeout=None)
+            return scenario.but(load="saturated", replicas=1)
         if not probe.replicas:
-            return _one_by_one(scenario)
-        if probe.replicas != 1:
-            scenario = scenario.but(**{"replicas": probe.replicas})
-        return changed(scenario, probe.change)
+            return _one_by_one(scenario.but(replicas=1))
+        return changed(scenario.but(replicas=probe.replicas), probe.change)
 
     def flags(self, probe: Probe) -> str | None:
         """The flags of `batchsim run` that run it again, beside those given; None where there are none for it."""
@@ -116,7 +120,7 @@ def is_random(scenario: Scenario) -> bool:
     names = [scenario.trace, *scenario.mix]
     replaced = scenario.shape is not None and shape_of(scenario.shape).replaces
     rate = scenario.request_rate is not None and scenario.burstiness != float("inf")
-    router = getattr(scenario, "router", "") in RANDOM_ROUTERS
+    router = scenario.router in RANDOM_ROUTERS
     return (any(is_drawn(name) for name in names) or rate or replaced or scenario.sample is not None
             or scenario.noise not in (None, 0) or router)
 

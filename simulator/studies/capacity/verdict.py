@@ -47,7 +47,7 @@ def verdict_of(samples: Sequence[Sample], objectives: Sequence[Objective], level
     """The verdict of runs with seeds of their own."""
     shares = tuple(_share(samples, at, level) for at in range(len(objectives)))
     return Verdict(shares, tuple(objective.share for objective in objectives),
-                   all(sample.growth.follows for sample in samples))
+                   all(sample.follows for sample in samples))
 
 
 def _share(samples: Sequence[Sample], at: int, level: float) -> Interval:
