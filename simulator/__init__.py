@@ -7,7 +7,8 @@
     >>> result.requests, result.steps, result.summary(), result.scenario                # doctest: +SKIP
 
 `simulate` answers one question, `compare` several at once, `attribute` says where a difference comes from, `explain`
-follows one request through its batch, and `run` answers a Scenario, which every Result carries.
+follows one request through its batch, `sweep` runs a grid of settings, and `run` answers a Scenario, which every Result
+carries.
 
 How to read the code, in this order:
 
@@ -48,9 +49,10 @@ if TYPE_CHECKING:
     from simulator.studies.attribution import attribute
     from simulator.studies.compare import compare
     from simulator.studies.explain import explain
+    from simulator.studies.sweep import sweep
 
 __all__ = ["InputError", "Policy", "PolicyError", "Result", "Scenario", "StalledError", "__version__",
-           "attribute", "compare", "explain", "memory", "plots", "policies", "run", "simulate"]
+           "attribute", "compare", "explain", "memory", "plots", "policies", "run", "simulate", "sweep"]
 
 
 def __getattr__(name: str) -> Any:
@@ -64,6 +66,9 @@ def __getattr__(name: str) -> Any:
     if name == "explain":
         from simulator.studies.explain import explain
         return explain
+    if name == "sweep":
+        from simulator.studies.sweep import sweep
+        return sweep
     if name in ("plots", "studies"):
         from importlib import import_module
         return import_module(f"simulator.{name}")

@@ -15,8 +15,10 @@ from simulator.cli.conformance import conformance
 from simulator.cli.cost import show
 from simulator.cli.explain import explain
 from simulator.cli.listing import list_
+from simulator.cli.plot import plot
 from simulator.cli.reproduce import reproduce
 from simulator.cli.run import run
+from simulator.cli.sweep import sweep
 from simulator.cli.trace import describe
 from simulator.cli.trace_fetch import fetch
 from simulator.cli.trace_files import convert, slice_
@@ -42,6 +44,8 @@ app.command("compare")(compare)
 app.command("why")(why)
 app.command("explain")(explain)
 app.command("run")(run)
+app.command("sweep")(sweep)
+app.command("plot")(plot)
 app.command("list")(list_)
 app.command("conformance")(conformance)
 app.command("reproduce")(reproduce)

@@ -76,6 +76,11 @@ def routers(incomplete: str) -> list[str]:
     return _starting(ROUTERS, incomplete)
 
 
+def backends(incomplete: str) -> list[str]:
+    """Where runs can take place."""
+    return _starting(("local", "dask", "ray"), incomplete)
+
+
 def engines(incomplete: str) -> list[str]:
     """Engines whose recordings can be read."""
     from simulator.conformance import ENGINES

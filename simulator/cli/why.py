@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from typing import Annotated, Any
 
@@ -19,6 +18,7 @@ from simulator.cli.lines import note
 from simulator.cli.options import COMMON, ENGINE, FILES, MEASURES, TRAFFIC, Common, Simulated
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
+from simulator.cli.scaling import cores
 from simulator.cli.tables import print_table
 from simulator.setup import prepare
 from simulator.studies.attribution import MOST_SWITCHES, Attribution, attribute
@@ -86,11 +86,6 @@ def _tell(found: Attribution, command: str, common: Common) -> None:
         print(as_json(records(found, command)), end="")
     else:
         _print(answers(), found, command)
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _print(console: Console, found: Attribution, command: str) -> None:

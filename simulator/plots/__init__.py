@@ -23,6 +23,7 @@ from simulator.plots.ladder import ladder_figure, plot_ladder
 from simulator.plots.ledgers import ledger_figure, plot_ledger
 from simulator.plots.strip import plot_strip, strip_figure
 from simulator.plots.style import save_figure
+from simulator.plots.sweep import heatmap_figure, pareto_figure, plot_heatmap, plot_pareto
 from simulator.plots.timeline import plot_timeline, timeline_figure
 from simulator.plots.traffic import traffic_figure
 
@@ -35,14 +36,18 @@ __all__ = [
     "costs_figure",
     "exhaustion_figure",
     "findings_figure",
+    "heatmap_figure",
     "ladder_figure",
     "ledger_figure",
     "paging_figure",
+    "pareto_figure",
     "plot_batch",
     "plot_caveats",
     "plot_findings",
+    "plot_heatmap",
     "plot_ladder",
     "plot_ledger",
+    "plot_pareto",
     "plot_strip",
     "plot_timeline",
     "plot_verdict",

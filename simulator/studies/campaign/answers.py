@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from cost_models import CostModelError
-from simulator.errors import InputError
+from simulator.errors import InputError, PolicyError, StalledError
 from simulator.policies.loading import fault_in_policy_file
 from simulator.scenario import Scenario
 from simulator.version import __version__
 from traces import Trace, TraceError
 
 T = TypeVar("T")
-HOPELESS = (InputError, TraceError, CostModelError)
+HOPELESS = (InputError, TraceError, CostModelError, StalledError, PolicyError)
 """What is wrong with the scenario itself: another try would end the same."""
 
 
@@ -39,11 +39,13 @@ class Failure:
         scenario: What was asked; it runs alone in `simulator.run`.
         reason: What went wrong, in one line.
         tries: How often it was tried.
+        hopeless: It cannot be run as it is asked for; otherwise something went wrong on the way.
     """
 
     scenario: Scenario
     reason: str
     tries: int
+    hopeless: bool = False
 
 
 @dataclass(frozen=True)

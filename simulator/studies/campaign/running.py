@@ -37,7 +37,7 @@ def campaign(points: Mapping[str, Scenario], measure: Callable[[Scenario], T], *
         store: Keeps each value on disk before it counts, and knows those of earlier calls.
         retries: Further tries of a point that fails, or whose process dies. One that cannot be run as it is asked
             for, such as a model that its GPU does not hold, gets none.
-        told: Hears how far it has got, at the start also of what was there already.
+        told: Hears how far it has got, at first of what was there already.
 
     Raises:
         InputError: The cluster cannot be reached, or the store not be written; what was measured is kept.
@@ -57,9 +57,9 @@ class _Campaign:
         self._done: dict[str, Found[Any] | Failure] = {}
 
     def answer(self) -> dict[str, Found[Any] | Failure]:
-        if self._store:
-            self._done |= self._store.known(self._points)
-        self._told(len(self._done), len(self._points))
+        if self._store and (known := self._store.known(self._points)):
+            self._done |= known
+            self._told(len(known), len(self._points))
         if missing := [key for key in self._points if key not in self._done]:
             traces = distinct(self._points[key] for key in missing)
             with self._backend.open(traces, len(missing)) as session:
@@ -113,7 +113,7 @@ class _Campaign:
         self._tries[key] += 1
         if not hopeless and self._tries[key] <= self._retries:
             return [key]
-        self._finish(key, Failure(self._points[key], reason, self._tries[key]))
+        self._finish(key, Failure(self._points[key], reason, self._tries[key], hopeless))
         return []
 
     def _finish(self, key: str, outcome: Found[Any] | Failure) -> None:

@@ -31,13 +31,14 @@ class Store:
 
     Args:
         directory: Made if it is not there.
+        what: Is measured, in words; values of something else are not taken up.
         resume: Take up what is there; otherwise a directory with points in it is refused.
         told: Hears, in a line, of a file that is of no use.
     """
 
-    def __init__(self, directory: str | Path, *, resume: bool = False,
+    def __init__(self, directory: str | Path, what: str = "", *, resume: bool = False,
                  told: Callable[[str], None] | None = None) -> None:
-        self.path = Path(directory)
+        self.path, self._what = Path(directory), what
         self._points, self._resume, self._told = self.path / POINTS, resume, told or (lambda line: None)
         self._lock = FileLock(self.path / LOCK, timeout=0)
 
@@ -50,7 +51,7 @@ class Store:
             raise InputError(f"{self.path} is being written by another run: wait for it, or give another directory"
                              ) from None
         except (OSError, NotImplementedError) as error:
-            raise _unusable(self.path, error) from None
+            raise unusable(self.path, error) from None
         try:
             self._tidy()
         except BaseException:
@@ -70,6 +71,10 @@ class Store:
             raise InputError(f"{self.path} has the points of an earlier run: give --resume to go on with it, or "
                              "another directory")
 
+    def count(self) -> int:
+        """How many points it has."""
+        return sum(1 for _ in self._points.glob("*.json"))
+
     def known(self, points: Mapping[str, Scenario]) -> dict[str, Found[Any]]:
         """Those of the points that are there. Their traces must have been read."""
         found = {}
@@ -87,32 +92,32 @@ class Store:
         try:
             write_whole(path, text)
         except OSError as error:
-            raise _unusable(path, error) from None
+            raise unusable(path, error) from None
         return json.loads(text)["value"]
 
     def _path(self, scenario: Scenario) -> Path:
-        return self._points / f"{identity(scenario)}.json"
+        return self._points / f"{identity(scenario, self._what)}.json"
 
     def _read(self, path: Path) -> Any:
         """The value in a file; None if it is no whole file of ours."""
         try:
             return json.loads(path.read_text("utf-8"))["value"]
         except OSError as error:
-            raise _unusable(path, error) from None
+            raise unusable(path, error) from None
         except (ValueError, TypeError, KeyError):
             self._told(f"{path} is half-written, or not ours: its point is measured again")
             return None
 
 
-def identity(scenario: Scenario) -> str:
-    """16 hex digits that two scenarios share if they come to the same: all fields, and the code of an own policy."""
+def identity(scenario: Scenario, what: str = "") -> str:
+    """16 hex digits that stand for all fields, the files that some of them name, and what is measured."""
     fields = {name: getattr(scenario, name) for name in scenario.__dataclass_fields__}
     if isinstance(scenario.trace, Trace):
         fields["trace"] = (scenario.trace.name, scenario.trace.digest)
     if isinstance(scenario.policy, str):
         fields["policy"] = (scenario.policy, policy_class(scenario.policy).__module__)
     fields["files"] = {name: _digest(value) for name, value in fields.items() if isinstance(value, str)}
-    return hashlib.sha256(repr((__version__, fields)).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((__version__, what, fields)).encode()).hexdigest()[:16]
 
 
 def _digest(text: str) -> str | None:
@@ -121,6 +126,7 @@ def _digest(text: str) -> str | None:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.suffix and path.is_file() else None
 
 
-def _unusable(path: Path, error: Exception) -> InputError:
+def unusable(path: Path, error: Exception) -> InputError:
+    """What to tell of a file that cannot be written or read, and what comes next."""
     reason = getattr(error, "strerror", None) or str(error)
     return InputError(f"{path}: {reason}: what was measured before is kept; --resume goes on from there")

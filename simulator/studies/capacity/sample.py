@@ -46,7 +46,7 @@ class Sample:
         offered: Requests that come, a second.
         served: Requests answered, a second, from the first one sent to the last token delivered.
         good: Requests that meet all objectives, a second of the time in which they come.
-        lag: The share of requests that should be answered when the last one is sent, and are not.
+        lag: By which share completions took longer than arrivals, the ends left out.
         latencies: Milliseconds by "p50_ttft" and so on; None where nothing was measured.
         causes: Of the requests that miss an objective, how many for which of CAUSES.
         limits: For each objective, the limits that would have done.
