@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from simulator.studies.capacity.changes import faster, relaxable
-from simulator.studies.capacity.lab import NOTCH, Lab, scale_of
+from simulator.studies.capacity.lab import NOTCH, Lab, notch_of, scale_of
 from simulator.studies.capacity.layout import Layout
 from simulator.studies.capacity.search import fewest
 from simulator.studies.capacity.traffic import Probe
@@ -66,6 +66,8 @@ class Around:
         faster: Notches by which steps must be shorter to do without a replica; None where that is not sought, or
             where more than MOST_FASTER would be.
         band: What an error of the step times does; None where none is stated.
+        saturation: How many notches faster the traffic may be for completions to follow arrivals, whatever the latency;
+            None where they do not even at a thousandth of it.
         curve: Runs at the rates of LOADS, and at those that mattered.
     """
 
@@ -75,6 +77,7 @@ class Around:
     relaxed: tuple[Relaxed, ...]
     faster: int | None
     band: Banded | None
+    saturation: int | None
     curve: tuple[Probe, ...]
 
 
@@ -89,7 +92,8 @@ def around(layout: Layout, find: str, bias: float | None) -> Around:
     relaxed = tuple(_relaxed(lab, key, replicas, top, fewer) for key in keys)
     shorter = _faster(lab, replicas - 1) if fewer else None
     band = None if bias is None else _band(layout, find, bias, top)
-    return Around(_neighbours(layout, find), top, spare, relaxed, shorter, band, _curve(layout, top))
+    full = lab.highest_followed(replicas, notch_of(layout.flat_out.served * replicas / layout.offered), "saturation")
+    return Around(_neighbours(layout, find), top, spare, relaxed, shorter, band, full, _curve(layout, top, full))
 
 
 def _ahead(layout: Layout, fewer: bool, keys: Iterable[str], bias: float | None) -> None:
@@ -146,9 +150,9 @@ def _loads(layout: Layout) -> list[float]:
     return [float(f"{load * full:.4g}") for load in LOADS]
 
 
-def _curve(layout: Layout, top: int) -> tuple[Probe, ...]:
+def _curve(layout: Layout, top: int, saturation: int | None) -> tuple[Probe, ...]:
     replicas = layout.replicas or 1
-    scales = sorted({1.0, *_loads(layout), scale_of(top), scale_of(top + 1)})
-    probes = [Probe(replicas, scale) for scale in scales]
+    notches = {top, top + 1} | (set() if saturation is None else {saturation, saturation + 1})
+    probes = [Probe(replicas, scale) for scale in sorted({1.0, *_loads(layout), *map(scale_of, notches)})]
     layout.runs.need(probes, "curve")
     return tuple(probes)

@@ -53,13 +53,12 @@ class Bound:
     context: float
 
     def told(self) -> str:
-        """The bound in two sentences."""
+        """The bound and its reason in a sentence."""
         of = {"cap": "the cap on sequences", "KV": f"KV cache at {self.context:,.0f} tokens each",
               "requests": "as many requests as there are"}[self.limit]
-        return (f"At most {self.at_once:,} sequences run at once ({of}), so all output tokens take {self.steps:,.0f} full "
-                f"steps, {self.decode:,.1f} s of one replica, and prompts add {self.prefill:,.1f} s. That is to be done "
-                f"in {self.available:,.1f} s, so throughput alone asks for {self.replicas:,} or more, whatever the "
-                "latency.")
+        return (f"Throughput alone asks for {self.replicas:,} or more: at most {self.at_once:,} sequences run at once "
+                f"({of}), so that the output tokens take {self.steps:,.0f} full steps and {self.decode:,.0f} s of one "
+                f"replica, prompts add {self.prefill:,.0f} s, and all of it is to be done in {self.available:,.0f} s.")
 
 
 def throughput_bound(setup: Setup, objectives: Sequence[Objective]) -> Bound:

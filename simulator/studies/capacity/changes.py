@@ -107,19 +107,23 @@ def _fields(key: str, setup: Setup) -> dict[str, Any]:
             return {"request_rate": offered_rate(setup.trace.arrival), "burstiness": inf, "rate_scale": 1.0,
                     "cap_gaps": None, "shape": None}
         case "kv":
-            return _without(setup.policy, POOLS) | {"kv_capacity_tokens": inf}
+            return _without(setup, POOLS) | {"kv_capacity_tokens": inf}
         case "small-steps":
             slots = setup.policy.slots if setup.policy.slots < UNLIMITED else 1
-            return _with(setup.policy, BUDGETS, lambda tokens: max(tokens // SMALLER, slots, 1))
+            return _with(setup, BUDGETS, lambda tokens: max(tokens // SMALLER, slots, 1))
         case _:
-            return _without(setup.policy, CAPS if key == "cap" else BUDGETS)
+            return _without(setup, CAPS if key == "cap" else BUDGETS)
 
 
-def _without(policy: Policy, names: Sequence[str]) -> dict[str, Any]:
-    return _with(policy, names, lambda bound: UNLIMITED)
+def _without(setup: Setup, names: Sequence[str]) -> dict[str, Any]:
+    return _with(setup, names, lambda bound: UNLIMITED)
 
 
-def _with(policy: Policy, names: Sequence[str], bound: Callable[[int], int]) -> dict[str, Any]:
+def _with(setup: Setup, names: Sequence[str], bound: Callable[[int], int]) -> dict[str, Any]:
     """The policy with other values of those of these knobs that it has and that bound something."""
-    there = [name for name in names if (policy.settings().get(name) or UNLIMITED) < UNLIMITED]
-    return {"policy": replace(policy, **{name: bound(getattr(policy, name)) for name in there}), "knobs": {}}
+    policy, given = setup.policy, setup.scenario.policy
+    there = {name: bound(value) for name, value in policy.settings().items()
+             if name in names and (value or UNLIMITED) < UNLIMITED}
+    if isinstance(given, str):    # other processes find a class of one's own by its name only
+        return {"knobs": policy.settings() | there}
+    return {"policy": replace(policy, **there)}

@@ -87,3 +87,12 @@ class Lab:
         """How many notches faster the traffic may be; None if it must be slower than `least`."""
         return highest(lambda notches: self.hold([(replicas, scale_of(notch), change) for notch in notches], why,
                                                   seeds), least, guess, most)
+
+    def highest_followed(self, replicas: int, guess: int, why: str = "") -> int | None:
+        """How many notches faster the traffic may be for completions to follow arrivals, with the first seed."""
+        def follow(notches: Sequence[int]) -> list[bool]:
+            probes = [Probe(replicas, scale_of(notch)) for notch in notches]
+            self.need(probes, why)
+            return [self.samples[probe].follows for probe in probes]
+
+        return highest(follow, -MOST_NOTCHES, guess, MOST_NOTCHES)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simulator.policies import Policy
+from simulator.policies.making import make_policies
 from simulator.scenario import Scenario, scenario_of
 from simulator.statistics import LEVEL
 from simulator.studies.campaign import Backend
@@ -104,7 +105,7 @@ class Plan:
 def plan(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vllm", *, attainment: float = ATTAINMENT,
          slo: Sequence[str] = (), confidence: float = LEVEL, find: str = "replicas", gpus: Sequence[str] = (),
          tensor_parallel_sizes: Sequence[int] = (), max_gpus: int | None = None, replications: int = REPLICATIONS,
-         workers: int = 1, backend: Backend | None = None, told: Told | None = None, **options: Any) -> Plan:
+         settings: Mapping[str, Any] | None = None, workers: int = 1, backend: Backend | None = None, told: Told | None = None, **options: Any) -> Plan:
     """Find the fewest replicas that keep the service objectives, or the highest rate, and say why.
 
     Args:
@@ -117,6 +118,7 @@ def plan(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vllm", 
         gpus, tensor_parallel_sizes: Layouts to choose from; the cheapest one is the answer.
         max_gpus: The most GPUs there are.
         replications: Seeds where something is drawn.
+        settings: Knobs of a policy given by name: "knob" or "policy.knob" to a value.
         workers: Processes at once.
         backend: Where runs are made, in place of so many processes.
         told: Hears how far it has got.
@@ -127,7 +129,8 @@ def plan(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vllm", 
         >>> found.feasible, found.replicas                                              # doctest: +SKIP
         (True, 1)
     """
-    question = question_of(scenario_of(trace=trace, policy=policy, **options), attainment=attainment, slo=slo,
+    scenario = scenario_of(**{"trace": trace, "policy": policy, "knobs": _knobs(policy, settings or {}), **options})
+    question = question_of(scenario, attainment=attainment, slo=slo,
                            confidence=confidence, find=find, gpus=gpus, tensor_parallel_sizes=tensor_parallel_sizes,
                            max_gpus=max_gpus, replications=replications)
     crew = Crew(backend or Backend(workers=workers), told)
@@ -138,6 +141,14 @@ def plan(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vllm", 
     best = ranked[0]
     found = around(best, question.find, _bias(best, question.scenario)) if best.replicas is not None else None
     return Plan(question, tuple(ranked), found, crew.runs)
+
+
+def _knobs(policy: Policy | str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings without the policy's name. What is wrong with one is said before anything runs."""
+    if not isinstance(policy, str) or not settings:
+        return dict(settings)
+    make_policies([policy], settings)
+    return {key.rpartition(".")[2]: value for key, value in settings.items()}
 
 
 def ranking(layouts: Sequence[Layout], question: Question) -> list[Layout]:
