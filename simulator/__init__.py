@@ -7,8 +7,8 @@
     >>> result.requests, result.steps, result.summary(), result.scenario                # doctest: +SKIP
 
 `simulate` answers one question, `compare` several at once, `attribute` says where a difference comes from, `explain`
-follows one request through its batch, `sweep` runs a grid of settings, `plan` says how many replicas it takes, and `run`
-answers a Scenario, which every Result carries.
+follows one request through its batch, `sweep` runs a grid of settings, `plan` says how many replicas it takes, and
+`run` answers a Scenario, which every Result carries.
 
 How to read the code, in this order:
 

@@ -15,7 +15,7 @@ from simulator.cli.console import answers, as_json
 from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import typed, with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import ENGINE, FILES, MEASURES, Common, Simulated
+from simulator.cli.options import ENGINE, FILES, Common, Simulated
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.scaling import Scaling

@@ -75,8 +75,8 @@ def plot_latencies(curve: DataFrame, limits: Mapping[str, float], ax: Axes) -> A
 
 def _mark(curve: DataFrame, ax: Axes, *, named: bool) -> None:
     for name, (label, colour, dash) in MARKS.items():
-        for row in curve[curve["mark"].str.contains(name, regex=False)].itertuples():
-            ax.axvline(row.per_replica, color=colour, linestyle=dash, linewidth=1.1, label=label if named else None)
+        for rate in curve["per_replica"][curve["mark"].str.contains(name, regex=False)].tolist():
+            ax.axvline(rate, color=colour, linestyle=dash, linewidth=1.1, label=label if named else None)
 
 
 def _dress(ax: Axes) -> None:

@@ -153,6 +153,8 @@ def _loads(layout: Layout) -> list[float]:
 def _curve(layout: Layout, top: int, saturation: int | None) -> tuple[Probe, ...]:
     replicas = layout.replicas or 1
     notches = {top, top + 1} | (set() if saturation is None else {saturation, saturation + 1})
-    probes = [Probe(replicas, scale) for scale in sorted({1.0, *_loads(layout), *map(scale_of, notches)})]
+    told = {1.0, *map(scale_of, notches)}
+    told |= {load for load in _loads(layout) if all(abs(load / other - 1) >= NOTCH - 1 for other in told)}
+    probes = [Probe(replicas, scale) for scale in sorted(told)]
     layout.runs.need(probes, "curve")
     return tuple(probes)

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-
 from cost_models import StepShape
 from simulator.memory.base import UNLIMITED
 from simulator.setup import Setup

@@ -7,7 +7,7 @@ from functools import partial
 
 from simulator.errors import InputError
 from simulator.scenario import Scenario
-from simulator.studies.campaign import Backend, Failure, campaign
+from simulator.studies.campaign import Backend, Failure, Found, campaign
 from simulator.studies.capacity.objectives import Objective
 from simulator.studies.capacity.sample import Sample, sample
 from simulator.studies.capacity.traffic import Probe
@@ -39,7 +39,7 @@ class Crew:
         return {probe: _value(found[key]) for key, probe in keys.items()}
 
 
-def _value(outcome: object) -> Sample:
+def _value(outcome: Found[Sample] | Failure) -> Sample:
     if isinstance(outcome, Failure):
         raise InputError(outcome.reason)
-    return outcome.value    # type: ignore[attr-defined, no-any-return]
+    return outcome.value

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from simulator.columns import Ints
+from simulator.throughput import SECOND
 from simulator.timeline import Timeline
 
 MATERIAL = 0.03
@@ -33,6 +34,17 @@ def lag(line: Timeline) -> float:
         return 0.0
     came, done = (np.quantile(instants, (FROM, TO)) for instants in (line.sent, line.last_delivered))
     return float(np.diff(done)[0] / np.diff(came)[0]) - 1 if np.diff(came)[0] else float("inf")
+
+
+def served(line: Timeline) -> float:
+    """Requests completed, a second, the ends left out; over the whole run of few requests."""
+    if not len(line):
+        return 0.0
+    part = (FROM, TO) if len(line) >= FEWEST else (0.0, 1.0)
+    first, last = np.quantile(line.last_delivered, part) if len(line) >= FEWEST else (
+        line.sent.min(), line.last_delivered.max())
+    took = float(last - first)
+    return (part[1] - part[0]) * len(line) * SECOND / took if took else 0.0
 
 
 def outstanding(line: Timeline, instants: Ints) -> Ints:

@@ -16,7 +16,7 @@ from simulator.version import __version__
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from simulator.studies.capacity.plan import Plan
+    from simulator.studies.capacity.planning import Plan
 
 CURVE = ("offered", "per_replica", "goodput", "attainment", "served", "p99_ttft_ms", "p99_tpot_ms", "follows", "mark")
 """Columns of `curve`; rates are requests a second."""
@@ -31,12 +31,12 @@ def records(found: Plan) -> dict[str, Any]:
         "question": found.question.plain(), "scenario": found.question.scenario.to_dict(),
         "layouts": [_layout(found, layout) for layout in found.layouts],
         "around": None if found.around is None else _around(found),
-        "curve": found.curve().to_dict("records") if found.around else [],
+        "curve": curve_rows(found),
         "runs": found.runs, "simulator_version": __version__}
 
 
 def _layout(found: Plan, layout: Layout) -> dict[str, Any]:
-    from simulator.studies.capacity.plan import price_of, spent
+    from simulator.studies.capacity.planning import price_of, spent
     from simulator.studies.capacity.tables import costs
     price = price_of(layout.gpu, found.question.scenario)
     told: dict[str, Any] = {
@@ -99,17 +99,21 @@ def _row(layout: Layout, probe: Probe, one: Sample) -> dict[str, Any]:
 
 
 def curve(found: Plan) -> DataFrame:
-    """Goodput against rate, with the replicas of the answer."""
+    """Goodput against rate, with the replicas of the answer; columns as in CURVE."""
     import pandas as pd
-    assert found.around
-    lab, replicas = found.best.runs, found.best.replicas or 1
-    rows = []
-    for probe in found.around.curve:
-        one = lab.sample(probe)
-        rows.append((one.offered, one.offered / replicas, one.good, one.good / one.offered if one.offered else 0.0,
-                     one.served, one.latencies["p99_ttft"], one.latencies["p99_tpot"], one.follows,
-                     _mark(found, probe)))
-    return pd.DataFrame(rows, columns=list(CURVE))
+    return pd.DataFrame(curve_rows(found), columns=list(CURVE))
+
+
+def curve_rows(found: Plan) -> list[dict[str, Any]]:
+    """The same as plain values."""
+    return [] if found.around is None else [_curve_row(found, probe) for probe in found.around.curve]
+
+
+def _curve_row(found: Plan, probe: Probe) -> dict[str, Any]:
+    one = found.best.runs.sample(probe)
+    values = (one.offered, one.offered / probe.replicas, one.good, one.good / one.offered if one.offered else 0.0,
+              one.served, one.latencies["p99_ttft"], one.latencies["p99_tpot"], one.follows, _mark(found, probe))
+    return dict(zip(CURVE, values, strict=True))
 
 
 def _mark(found: Plan, probe: Probe) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +15,10 @@ from simulator.metrics import MS, PER_REQUEST, meets
 from simulator.result import Result
 from simulator.scenario import Scenario
 from simulator.simulate import run
-from simulator.studies.capacity.following import MATERIAL, lag, outstanding, warm_from
+from simulator.studies.capacity.following import MATERIAL, lag, outstanding, served, warm_from
 from simulator.studies.capacity.objectives import LATENCIES, Objective, limits_that_would_do
 from simulator.studies.capacity.work import Work, work_of
-from simulator.throughput import SECOND, offered_rate
+from simulator.throughput import offered_rate
 from simulator.timeline import Timeline
 
 WINDOWS = 20
@@ -44,7 +46,7 @@ class Sample:
         warm_after: Seconds until it is.
         rejected: Requests that no fleet of such replicas can serve.
         offered: Requests that come, a second.
-        served: Requests answered, a second, from the first one sent to the last token delivered.
+        served: Requests completed, a second, the ends of the run left out.
         good: Requests that meet all objectives, a second of the time in which they come.
         lag: By which share completions took longer than arrivals, the ends left out.
         latencies: Milliseconds by "p50_ttft" and so on; None where nothing was measured.
@@ -97,8 +99,8 @@ def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
     return Sample(
         len(order), tuple(int(each.sum()) for each in met), tuple(_shares(each) for each in met),
         _worst(every, sent[order]), int((sent < warm).sum()), warm / 1e9, int((result.setup.verdict > 0).sum()),
-        offered or 0.0, _served(line), (offered or 0.0) * float(every.mean() if len(every) else 0), lag(line),
-        _latencies(settled), _causes(settled, objectives, int(len(order))),
+        offered or 0.0, served(line), (offered or 0.0) * float(every.mean() if len(every) else 0), lag(line),
+        _latencies(settled), _causes(settled, objectives, len(order)),
         tuple(limits_that_would_do(settled, len(order), objective) for objective in objectives),
         work_of(result), tuple(outstanding(line, _instants(sent)).tolist()), span)
 
@@ -121,15 +123,15 @@ def _by_row(line: Timeline, objective: Objective, rows: int) -> NDArray[np.bool_
 def line_of(line: Timeline, counted: NDArray[np.bool_]) -> Timeline:
     """The finished requests among those that count."""
     kept = counted[line.request]
-    columns = {name: value[kept] if isinstance(value, np.ndarray) else value for name, value in vars(line).items()}
-    return Timeline(**columns)
+    columns: dict[str, Any] = {name: value[kept] for name, value in vars(line).items() if isinstance(value, np.ndarray)}
+    return replace(line, **columns)
 
 
 def _cut(rows: int) -> list[slice]:
     """Windows of equally many requests, in the order in which they come; one where there are few."""
     windows = max(1, min(WINDOWS, rows // FEWEST_A_WINDOW))
     edges = [rows * at // windows for at in range(windows + 1)]
-    return [slice(first, last) for first, last in zip(edges, edges[1:], strict=False)]
+    return [slice(first, last) for first, last in pairwise(edges)]
 
 
 def _shares(met: NDArray[np.bool_]) -> tuple[float, ...]:
@@ -141,11 +143,6 @@ def _worst(met: NDArray[np.bool_], sent: NDArray[np.int64]) -> tuple[float, floa
         return 0.0, 0.0, 0.0
     part = min(_cut(len(met)), key=lambda part: float(met[part].mean()))
     return float(met[part].mean()), float(sent[part][0]) / 1e9, float(sent[part][-1]) / 1e9
-
-
-def _served(line: Timeline) -> float:
-    took = int(line.last_delivered.max() - line.sent.min()) if len(line) else 0
-    return len(line) * SECOND / took if took else 0.0
 
 
 def _instants(sent: NDArray[np.int64]) -> NDArray[np.int64]:

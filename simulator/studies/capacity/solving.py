@@ -7,7 +7,7 @@ from math import ceil
 
 from simulator.metrics import METRICS
 from simulator.studies.capacity.bound import throughput_bound
-from simulator.studies.capacity.lab import MOST_NOTCHES, Lab, notch_of, scale_of
+from simulator.studies.capacity.lab import Lab, notch_of, scale_of
 from simulator.studies.capacity.layout import ALONE, FLAT_OUT, Layout
 from simulator.studies.capacity.objectives import Objective, percent
 from simulator.studies.capacity.question import Question
@@ -27,13 +27,15 @@ def solve(layout: Layout, question: Question) -> None:
         return
     layout.lab.need([ALONE, FLAT_OUT], "bounds")
     layout.bound = throughput_bound(layout.lab.traffic.setup, layout.lab.objectives)
-    hopeless = _too_few_to_tell(layout) or _too_slow_alone(layout)
-    if hopeless:
-        layout.why_not = hopeless
-    elif question.find == "rate":
+    layout.why_not = _too_few_to_tell(layout)
+    if layout.why_not:
+        return
+    if question.find == "rate":
         _solve_rate(layout, question)
     else:
         _solve_replicas(layout, question)
+    if layout.replicas is None and (slow := _too_slow_alone(layout)):
+        layout.why_not, layout.nearest = slow, list(looser(layout.lab.objectives, layout.alone))
 
 
 def _too_few_to_tell(layout: Layout) -> str:
@@ -56,9 +58,8 @@ def _too_slow_alone(layout: Layout) -> str:
     shares = verdict_of([sample], lab.objectives, lab.level).shares
     for objective, share in zip(lab.objectives, shares, strict=True):
         if share.high < objective.share:
-            layout.nearest += list(looser(lab.objectives, sample))
-            return (f"even with a replica to itself, a request meets its limits in {share.mean:.1%} of the cases, where "
-                    f"{percent(objective.share)} are asked: more replicas do not help")
+            return (f"even with a replica to itself, a request meets its limits in {share.mean:.1%} of the cases, "
+                    f"where {percent(objective.share)} are asked: more replicas do not help")
     return ""
 
 
@@ -66,16 +67,16 @@ def _solve_replicas(layout: Layout, question: Question) -> None:
     assert layout.bound is not None
     lab, least = layout.runs, layout.bound.replicas
     guess = max(least, ceil(layout.offered / max(layout.flat_out.served, 1e-9)))
-    most = FARTHEST * guess if question.max_gpus is None else question.max_gpus // layout.size
+    farthest = guess if _too_slow_alone(layout) else FARTHEST * guess
+    most = farthest if question.max_gpus is None else min(farthest, question.max_gpus // layout.size)
     if most < 1:
         layout.why_not = f"one replica takes {layout.size} GPUs, and only {question.max_gpus} are allowed"
-        layout.nearest.append(f"one replica takes --max-gpus {layout.size}")
         return
     layout.replicas = _search(lab, min(least, most), min(guess, most), most)
     if layout.replicas is None:
         allowed = "allowed" if question.max_gpus is not None else "tried"
         layout.why_not = f"{most:,} replicas, the most that are {allowed}, are too few: {shortfall(lab.verdict(most))}"
-        layout.nearest += list(_near(layout, most, guess))
+        layout.nearest += [] if _too_slow_alone(layout) else list(_near(layout, most, guess))
 
 
 def _search(lab: Lab, least: int, guess: int, most: int) -> int | None:
@@ -125,6 +126,6 @@ def _solve_rate(layout: Layout, question: Question) -> None:
     near = lab.highest_notch(replicas, guess, why="rate", seeds=1)
     found = None if near is None else lab.highest_notch(replicas, near, why="rate")
     if found is None:
-        layout.why_not = f"not even {scale_of(-MOST_NOTCHES):.1g} of the traffic keeps the objectives"
+        layout.why_not = "the objectives are not kept even at a thousandth of the traffic"
     else:
         layout.replicas, layout.notch = replicas, found

@@ -14,7 +14,7 @@ from simulator.studies.capacity.solving import looser, shortfall
 
 if TYPE_CHECKING:
     from simulator.studies.capacity.around import Relaxed
-    from simulator.studies.capacity.plan import Plan
+    from simulator.studies.capacity.planning import Plan
 
 MANY = 0.05
 """Of the requests that miss their limits: a cause below this share is not told."""
@@ -40,7 +40,11 @@ def answer(found: Plan) -> str:
 
 
 def _count(replicas: int) -> str:
-    return f"{replicas:,} replica{'s' if replicas != 1 else ''}"
+    return f"{replicas:,} {_verb(replicas, 'replica', 'replicas')}"
+
+
+def _verb(replicas: int, one: str, several: str) -> str:
+    return one if replicas == 1 else several
 
 
 def _sure(found: Plan) -> Iterator[str]:
@@ -48,10 +52,11 @@ def _sure(found: Plan) -> Iterator[str]:
     layout = found.best
     sample, verdict = layout.sample(), layout.verdict()
     for objective, share in zip(found.question.objectives, verdict.shares, strict=True):
-        yield (f"{limits(objective)}: met by {share.mean:.2%} of the requests, {share.level:.0%} interval {share.low:.2%} "
-               f"to {share.high:.2%}, where {percent(objective.share)} are asked. {_basis(found, sample)}")
-    yield (f"Completions follow arrivals. The worst of {len(sample.windows[0])} windows, from {sample.worst[1]:,.0f} to "
-           f"{sample.worst[2]:,.0f} s, has {sample.worst[0]:.2%}.")
+        yield (f"{limits(objective)}: met by {share.mean:.2%} of the requests, {share.level:.0%} interval "
+               f"{share.low:.2%} to {share.high:.2%}, where {percent(objective.share)} are asked. "
+               f"{_basis(found, sample)}")
+    yield (f"Completions follow arrivals. The worst of {len(sample.windows[0])} windows, from {sample.worst[1]:,.3g} "
+           f"to {sample.worst[2]:,.3g} s, has {sample.worst[0]:.2%}.")
     if layout.bound:
         yield layout.bound.told()
 
@@ -68,9 +73,9 @@ def _basis(found: Plan, sample: Sample) -> str:
         basis = f"From {found.question.seeds} seeds, each cut into {windows} windows"
     else:
         basis = f"From {windows} windows of the one trace there is"
-    warm = (f"; the first {sample.left_out:,} requests ({sample.warm_after:,.1f} s) are left out, for the fleet was "
-            "empty then" if sample.left_out else "; nothing is left out as warm-up")
-    return f"{basis}, {sample.requests:,} requests a run{warm}."
+    warm = (f"; as warm-up, what was sent in the first {sample.warm_after:,.3g} s is left out ({sample.left_out:,} of "
+            f"{sample.left_out + sample.requests:,})" if sample.left_out else "; nothing is left out as warm-up")
+    return f"{basis}{warm}."
 
 
 def _fewer(found: Plan) -> Iterator[str]:
@@ -83,8 +88,8 @@ def _fewer(found: Plan) -> Iterator[str]:
     verdict, sample = lab.verdict(beyond.replicas, beyond.scale), lab.sample(beyond)
     which = (_count(beyond.replicas) if found.question.find == "replicas" else
              f"{layout.offered * beyond.scale:,.4g} requests/s")
-    known = ("would do in what was seen, but that is no proof" if verdict.holds_on_the_mean else
-             "do not do" if found.question.find == "replicas" else "is too much")
+    known = ("would do by what was seen, but that is not sure" if verdict.holds_on_the_mean else
+             "is too much" if found.question.find == "rate" else f"{_verb(beyond.replicas, 'does', 'do')} not suffice")
     yield f"{which} {known}: {shortfall(verdict)}. {_missed(sample)}".rstrip()
 
 
@@ -106,8 +111,10 @@ def _binding(found: Plan) -> Iterator[str]:
         yield "What binds, shown by relaxing it: " + "; ".join(_relaxed(found, one) for one in best) + "."
     others = [RELAXED[one.key][0] for one in found.around.relaxed if one.key in RELAXED and one not in better]
     if others:
-        yield (f"{'Not' if better else 'None of these alone'}: {', '.join(others)}. Each was lifted by itself, and the "
-               "answer stayed.")
+        names = ", ".join(others)
+        yield (f"What does not bind: {names}. Each was lifted, and the answer stayed." if better else
+               f"None of these binds by itself: {names}. Each was lifted, and the answer stayed: what binds is the time "
+               "that steps take.")
 
 
 def _is_better(one: Relaxed, base: int, top: int) -> bool:
@@ -127,22 +134,24 @@ def _changing(found: Plan) -> Iterator[str]:
     """What would change the answer."""
     assert found.around
     layout, about = found.best, found.around
+    replicas = layout.replicas or 1
     if about.saturation is not None:
-        rate = layout.offered * scale_of(about.saturation) / (layout.replicas or 1)
-        yield (f"Without objectives, completions follow arrivals up to {rate:,.4g} requests/s a replica (to 2%), where the "
-               f"objectives are kept up to {layout.offered * scale_of(about.top) / (layout.replicas or 1):,.4g}.")
+        kept, full = (layout.offered * scale_of(notch) / replicas for notch in (about.top, about.saturation))
+        yield (f"A replica keeps the objectives up to {kept:,.4g} requests/s; without them, completions follow arrivals "
+               f"up to {full:,.4g} (both to 2%).")
     if found.question.find == "replicas":
-        told = f"Margin: {_count(layout.replicas or 1)} carry up to {scale_of(about.top) - 1:.0%} more traffic"
+        told = (f"Margin: {_count(replicas)} {_verb(replicas, 'carries', 'carry')} up to "
+                f"{scale_of(about.top) - 1:.0%} more traffic")
         if about.spare is not None:
-            told += f"; with {1 - scale_of(about.spare):.0%} less, {_count((layout.replicas or 1) - 1)} would do"
+            told += f"; with {1 - scale_of(about.spare):.0%} less, {_count(replicas - 1)} would do"
         yield told + "."
         if about.faster is not None:
-            yield (f"Steps {1 - NOTCH ** -about.faster:.0%} shorter, by a faster GPU or kernel, would save a replica.")
-        if layout.replicas != 1:
-            near = list(looser(found.question.objectives, layout.runs.sample(about.neighbours[0])))
-            yield from (f"With {_count((layout.replicas or 1) - 1)}, {each}." for each in near)
+            yield f"Steps {1 - NOTCH ** -about.faster:.0%} shorter, by a faster GPU or kernel, would save a replica."
+        if replicas > 1:
+            near = looser(found.question.objectives, layout.runs.sample(about.neighbours[0]))
+            yield from (f"With {_count(replicas - 1)}, {each}." for each in near)
     for one in about.relaxed:
-        if one.key in TRIED and _is_better(one, layout.replicas or 1, about.top):
+        if one.key in TRIED and _is_better(one, replicas, about.top):
             yield f"Worth a try: {_relaxed_setting(found, one)}."
 
 
@@ -164,11 +173,12 @@ def _trust(found: Plan) -> Iterator[str]:
         shown = ([f"{layout.offered * scale_of(end):,.4g} requests/s" for end in ends if end is not None]
                  if found.question.find == "rate" else [f"{end:,}" if end is not None else "none" for end in ends])
         if found.question.find == "rate":
-            yield f"With every step {band.bias:.2g} shorter and longer: {' and '.join(shown)}."
+            yield (f"With every step {100 * band.bias:.3g}% shorter and longer, as the cost model may err: "
+                   f"{' and '.join(shown)}.")
         else:
             same = band.shorter == band.longer
             yield (f"With every step {100 * band.bias:.3g}% shorter or longer, as the cost model may err: "
-                   f"{f'{shown[0]} replicas all the same' if same else f'{shown[0]} to {shown[1]} replicas'}.")
+                   f"{f'{_count(band.shorter or 0)} all the same' if same else f'{shown[0]} to {shown[1]} replicas'}.")
     sample = layout.sample()
     if sample.rejected:
         yield (f"{sample.rejected:,} requests are not counted: no replica of this kind can serve them, they are longer "

@@ -8,12 +8,13 @@ from simulator.studies.capacity.changes import RELAXED, TRIED, words
 from simulator.studies.capacity.costs import Cost, cost_of
 from simulator.studies.capacity.lab import scale_of
 from simulator.studies.capacity.layout import Layout
+from simulator.studies.capacity.records import curve_rows
 from simulator.studies.capacity.traffic import Probe
 from simulator.studies.capacity.verdict import Verdict
 from simulator.tables import Table
 
 if TYPE_CHECKING:
-    from simulator.studies.capacity.plan import Plan
+    from simulator.studies.capacity.planning import Plan
 
 
 def tables(found: Plan) -> list[Table]:
@@ -30,7 +31,7 @@ def neighbour_table(found: Plan) -> Table:
     rows = tuple(_run(found, probe, name) for probe, name in zip(found.around.neighbours, names(found), strict=True))
     return Table("The answer and its neighbours", ("", "met by", "interval", "kept", "p99 TTFT", "p99 TPOT",
                                                    "requests/s", "goodput", "busy"), rows,
-                 "Milliseconds; latencies and rates are those of the first seed. Busy: the share of the time in which a "
+                 "Latencies in ms; they and the rates are of the first seed. Busy: the share of the time in which a "
                  "step runs.")
 
 
@@ -64,7 +65,7 @@ def binding_table(found: Plan) -> Table:
     """Each constraint relaxed by itself, where the answer just fails."""
     assert found.around
     fewer = found.question.find == "replicas" and (found.best.replicas or 1) > 1
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in found.around.relaxed:
         share = min(one.verdict.shares, key=lambda each: each.low)
         answer = (f"{one.replicas:,}" if one.replicas is not None else
@@ -79,11 +80,9 @@ def binding_table(found: Plan) -> Table:
 
 def curve_table(found: Plan) -> Table:
     """Goodput against rate with the replicas of the answer."""
-    rows = []
-    for row in found.curve().itertuples():
-        rows.append((f"{row.offered:,.4g}", f"{row.per_replica:,.4g}", f"{row.goodput:,.4g}", f"{row.attainment:.2%}",
-                     _ms(row.p99_ttft_ms), _ms(row.p99_tpot_ms), "yes" if row.follows else "no",
-                     row.mark))
+    rows = [(f"{row['offered']:,.4g}", f"{row['per_replica']:,.4g}", f"{row['goodput']:,.4g}",
+             f"{row['attainment']:.2%}", _ms(row["p99_ttft_ms"]), _ms(row["p99_tpot_ms"]),
+             "yes" if row["follows"] else "no", row["mark"]) for row in curve_rows(found)]
     return Table(f"Goodput against rate, with {found.best.replicas:,} on {found.best.name}",
                  ("requests/s", "a replica", "goodput", "met by", "p99 TTFT", "p99 TPOT", "completions follow", ""),
                  tuple(rows), "The knee is the highest rate at which the objectives are kept, to 2%.", ("",))
@@ -97,7 +96,7 @@ def costs(layout: Layout, price: float | None) -> dict[str, Cost]:
 
 def cost_table(found: Plan) -> Table:
     """What a million tokens cost."""
-    from simulator.studies.capacity.plan import price_of
+    from simulator.studies.capacity.planning import price_of
     price = price_of(found.best.gpu, found.question.scenario)
     unit = "GPU-hours" if price is None else "$"
     rows = tuple((name, *(_number(value) for value in (each.total, each.all_on_output, each.prompt, each.output,
@@ -116,8 +115,8 @@ def _number(value: float | None) -> str:
 
 def layout_table(found: Plan) -> Table:
     """All layouts by what they cost."""
-    from simulator.studies.capacity.plan import price_of, spent
-    rows = []
+    from simulator.studies.capacity.planning import price_of, spent
+    rows: list[tuple[str, ...]] = []
     for layout in found.layouts:
         if layout.replicas is None:
             rows.append((layout.name, "-", "-", "-", "-", "-", layout.why_not))

@@ -17,7 +17,7 @@ from simulator.scenario import Scenario
 from simulator.setup import Setup, prepare
 from simulator.studies.capacity.changes import changed
 from simulator.throughput import SECOND, offered_rate
-from simulator.traffic import as_read, under_load
+from simulator.traffic import as_read, read_trace, under_load
 from traces import Trace
 from traces.shape import shape_of
 from traces.standins import is_drawn
@@ -138,8 +138,8 @@ def _settled(scenario: Scenario) -> Scenario:
     """The same, with rates over time turned into arrivals, which can be made faster."""
     if scenario.shape is None:
         return scenario
-    return scenario.but(trace=under_load(scenario.trace, scenario), shape=None, request_rate=None, rate_scale=1.0,
-                        cap_gaps=None, num_prompts=None)    # type: ignore[arg-type]
+    return scenario.but(trace=under_load(read_trace(scenario), scenario), shape=None, request_rate=None,
+                        rate_scale=1.0, cap_gaps=None, num_prompts=None)
 
 
 def _one_by_one(scenario: Scenario) -> Scenario:

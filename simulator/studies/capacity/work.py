@@ -56,8 +56,8 @@ def work_of(result: Result) -> Work:
     mixed = took[prompts & decodes].sum() * _added_by_prompts(record, result.setup.cost)
     prefill = float(took[prompts & ~decodes].sum() + mixed)
     ends = int(record.ends.max() - record.sent[:, 1].min()) if len(record.ends) else 0
-    return Work(prefill / 1e9, (float(took.sum()) - prefill) / 1e9, result.scenario.replicas * ends / 1e9, int(line.prompt.sum()),
-                int(line.output.sum()))
+    return Work(prefill / 1e9, (float(took.sum()) - prefill) / 1e9, result.scenario.replicas * ends / 1e9,
+                int(line.prompt.sum()), int(line.output.sum()))
 
 
 def _added_by_prompts(record: Record, cost: CostModel) -> float:

@@ -130,9 +130,8 @@ def plan(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vllm", 
         (True, 1)
     """
     scenario = scenario_of(**{"trace": trace, "policy": policy, "knobs": _knobs(policy, settings or {}), **options})
-    question = question_of(scenario, attainment=attainment, slo=slo,
-                           confidence=confidence, find=find, gpus=gpus, tensor_parallel_sizes=tensor_parallel_sizes,
-                           max_gpus=max_gpus, replications=replications)
+    question = question_of(scenario, attainment=attainment, slo=slo, confidence=confidence, find=find, gpus=gpus,
+                           tensor_parallel_sizes=tensor_parallel_sizes, max_gpus=max_gpus, replications=replications)
     crew = Crew(backend or Backend(workers=workers), told)
     layouts = layouts_of(question, crew.measure)
     for layout in layouts:
