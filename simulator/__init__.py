@@ -22,6 +22,7 @@ How to read the code, in this order:
     pricing        what a step costs, and how long it lasts
     simulate       the wiring: setup before it, clients beside it, recorder behind it
     result         what a run comes to: timeline, ledgers, metrics
+    statistics     how sure a figure is
     studies        several runs, one answer
 
 Traces and costs are packages of their own, `traces` and `cost_models`, and know nothing of this one.
@@ -41,6 +42,7 @@ from simulator.errors import InputError, PolicyError, StalledError  # noqa: E402
 from simulator.policies.base import Policy  # noqa: E402
 from simulator.result import Result  # noqa: E402
 from simulator.scenario import Scenario  # noqa: E402
+from simulator.scenarios import read_scenario  # noqa: E402
 from simulator.simulate import run, simulate  # noqa: E402
 from simulator.version import __version__  # noqa: E402
 
@@ -53,7 +55,8 @@ if TYPE_CHECKING:
     from simulator.studies.sweep import sweep
 
 __all__ = ["InputError", "Policy", "PolicyError", "Result", "Scenario", "StalledError", "__version__",
-           "attribute", "compare", "explain", "memory", "plan", "plots", "policies", "run", "simulate", "sweep"]
+           "attribute", "compare", "explain", "memory", "plan", "plots", "policies", "read_scenario", "run", "simulate",
+           "sweep"]
 
 
 def __getattr__(name: str) -> Any:
@@ -73,7 +76,7 @@ def __getattr__(name: str) -> Any:
     if name == "sweep":
         from simulator.studies.sweep import sweep
         return sweep
-    if name in ("plots", "studies"):
+    if name in ("plots", "statistics", "studies"):
         from importlib import import_module
         return import_module(f"simulator.{name}")
     raise AttributeError(f"module 'simulator' has no attribute {name!r}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.columns import Ints
 from simulator.metrics import tpot
 from simulator.outcomes import Outcomes, words
 from simulator.record import Record
@@ -22,6 +23,7 @@ REQUEST_COLUMNS: dict[str, str] = {
               "skipped because the turn before was not answered, or unfinished",
     "reason": "why it was rejected, refused, aborted or skipped",
     "tries": "how often it was sent; what follows is of the last try",
+    "replica": "which one had its last try, counted from 1; empty if it was never handed to one",
     "tenant": "as the trace names it",
     "priority": "as the trace has it; lower is more urgent",
     "arrival": "its time in the trace, with the load applied",
@@ -68,14 +70,16 @@ STEP_COLUMNS: dict[str, str] = {
 """Columns of the steps frame; a row a step."""
 
 
-def requests_frame(setup: Setup, ended: Outcomes, line: Timeline) -> pd.DataFrame:
-    """A row a row of the trace; see REQUEST_COLUMNS."""
+def requests_frame(setup: Setup, ended: Outcomes, line: Timeline, last: Ints | None = None) -> pd.DataFrame:
+    """A row a row of the trace; see REQUEST_COLUMNS. `last` is the number of each row's replica; None: there is one."""
     import pandas as pd
     rows = len(setup.output)
+    replica = np.where(ended.sent < 0, 0, 1) if last is None else last + 1
     trace, parts, at = setup.trace, line.ttft_parts, line.request
     several = line.output > 1 if line.streams else np.zeros(len(line), bool)
     columns: dict[str, Any] = {
-        "status": ended.status, "reason": ended.reason, "tries": ended.tries, "tenant": trace.tenant or [None] * rows,
+        "status": ended.status, "reason": ended.reason, "tries": ended.tries,
+        "replica": pd.array(replica, "Int64"), "tenant": trace.tenant or [None] * rows,
         "priority": [None] * rows if trace.priority is None else trace.priority,
         "arrival": trace.arrival / 1e9, "sent": np.where(ended.sent < 0, np.nan, ended.sent / 1e9),
         "admitted": _spread(rows, at, line.admitted), "first_token": _spread(rows, at, line.first_token),
@@ -88,6 +92,7 @@ def requests_frame(setup: Setup, ended: Outcomes, line: Timeline) -> pd.DataFram
         **{f"ttft_{part}": _spread(rows, at, parts[part]) for part in ("preemption", "prefill", "delivery")},
     }
     columns["preemptions"][at] = line.preemptions
+    columns["replica"][replica == 0] = pd.NA
     return pd.DataFrame(columns, index=pd.RangeIndex(rows, name="request"))[list(REQUEST_COLUMNS)]
 
 

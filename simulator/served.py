@@ -12,7 +12,7 @@ from simulator.memory import UNLIMITED, Memory
 from simulator.record import Record
 from simulator.setup import Setup
 from simulator.slots import Gaps, Slots, gaps_between, is_unlimited
-from simulator.timeline import left
+from simulator.timeline import finished, left
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +33,15 @@ class Served:
     slots: Slots
     memory: Memory
 
-    @cached_property
-    def left(self) -> Ints:
-        """When those left it that it answered, ns."""
-        return left(self.setup, self.record)
+    @property
+    def answered(self) -> Ints:
+        """Rows of the trace whose requests it answered."""
+        return finished(self.setup, self.record)
 
     @cached_property
     def gaps(self) -> Gaps:
         """The times in which it runs no step."""
-        return gaps_between(self.record, self.left, self.there)
+        return gaps_between(self.record, left(self.setup, self.record), self.there)
 
     @property
     def lasts(self) -> int:

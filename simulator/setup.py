@@ -32,8 +32,9 @@ from simulator.patience import Patience
 from simulator.policies import POLICIES
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policy
+from simulator.replication import check_trace
 from simulator.scenario import Scenario
-from simulator.traffic import longest_request, patience_of, read_trace, under_load
+from simulator.traffic import classed, longest_request, patience_of, read_trace, under_load
 from traces import Declared, Trace
 
 Ints = NDArray[np.int64]
@@ -98,6 +99,11 @@ class Setup:
         return self.rows.verdict
 
     @property
+    def most_outstanding(self) -> int:
+        """Most requests that one replica has: what its front end takes, and what the router hands it."""
+        return min(self.policy.max_outstanding, self.scenario.queue_limit or UNLIMITED)
+
+    @property
     def turns_wait(self) -> bool:
         """Whether any request waits for the answer to another one."""
         return self.scenario.turns == "wait" and self.trace.has_turns
@@ -120,7 +126,8 @@ def prepare(scenario: Scenario) -> Setup:
     model_len = longest_request(scenario)
     pool, capacity = _pool(scenario, model)
     source = read_trace(scenario)
-    trace, cut = under_load(source, scenario), 0
+    trace, cut = classed(under_load(source, scenario), scenario.classes), 0
+    check_trace(scenario, trace)
     if scenario.too_long == "truncate":
         trace, cut = traces.truncated(trace, model_len)
     declared = traces.declare(trace, scenario.max_tokens, model_len)

@@ -16,8 +16,9 @@ from simpy import Environment
 from cost_models import Biased
 from simulator.band import BANDED, Band
 from simulator.clients import Client
-from simulator.errors import StalledError
+from simulator.errors import InputError, StalledError
 from simulator.events import Watcher
+from simulator.gate import ABSENT
 from simulator.memory.base import UNLIMITED
 from simulator.policies import Policy
 from simulator.replica import Replica
@@ -27,6 +28,7 @@ from simulator.scenario import Scenario, scenario_of
 from simulator.sending import sending
 from simulator.serving import Serving
 from simulator.setup import Setup, prepare
+from simulator.tenancy import tenant_codes
 from traces import Trace
 
 Ear = Callable[[Request], None]
@@ -34,6 +36,8 @@ Ear = Callable[[Request], None]
 Progress = Callable[[int, int], None]
 """Called now and then with (requests answered, requests accepted)."""
 PROGRESS_EVERY = 256
+MOST_TENANTS = 100
+"""That are simulated one by one."""
 
 
 def simulate(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vllm", **options: Any) -> Result:
@@ -53,10 +57,24 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
     `env` is a fresh SimPy environment of the caller, who wants to look at it afterwards.
     """
     setup = prepare(scenario)
-    bias = _bias(setup)
-    told = _sharing(progress, 1 if bias is None else 3)
+    bias, others = _bias(setup), _alone(setup)
+    told = _sharing(progress, 1 + (0 if bias is None else 2) + len(others))
     result = _simulated(setup, next(told), watch, env)
-    return result if bias is None else replace(result, band=_band(setup, bias, told))
+    if bias is not None:
+        result = replace(result, band=_band(setup, bias, told))
+    alone = {tenant: _simulated(other, next(told)).timeline for tenant, other in others.items()}
+    return replace(result, alone=alone) if alone else result
+
+
+def _alone(setup: Setup) -> dict[str, Setup]:
+    """By tenant the same setup, in which nobody else sends anything; none unless that is asked for."""
+    if not setup.scenario.isolation:
+        return {}
+    names, codes = tenant_codes(setup.trace)
+    if len(names) > MOST_TENANTS:
+        raise InputError(f"isolation simulates each tenant by itself, and {setup.trace.name} names {len(names):,}: "
+                         f"choose up to {MOST_TENANTS} of them with tenants")
+    return {name: replace(setup, rows=setup.rows.reject(ABSENT, codes != place)) for place, name in enumerate(names)}
 
 
 def _bias(setup: Setup) -> float | None:
@@ -67,8 +85,8 @@ def _bias(setup: Setup) -> float | None:
 
 def _band(setup: Setup, bias: float, told: Iterator[Progress | None]) -> Band:
     """The figures of two more runs: every step so much shorter, and so much longer."""
-    shorter, longer = (_simulated(replace(setup, cost=Biased(setup.cost, factor), policy=replace(setup.policy)),
-                                  next(told)).summary() for factor in (1 - bias, 1 + bias))
+    shorter, longer = (_simulated(replace(setup, cost=Biased(setup.cost, factor)), next(told)).summary()
+                       for factor in (1 - bias, 1 + bias))
     return Band(bias, *({name: summary[name] for name in BANDED} for summary in (shorter, longer)))
 
 
@@ -113,7 +131,7 @@ def _without_collector() -> Iterator[None]:
 def _most_outstanding(setup: Setup) -> int:
     """Most requests that the client has outstanding. One that saturates keeps to what the engine's door lets in."""
     limit = setup.scenario.max_concurrency or UNLIMITED
-    takes = setup.policy.max_outstanding * setup.scenario.replicas
+    takes = setup.most_outstanding * setup.scenario.replicas
     return min(limit, takes) if setup.scenario.load == "saturated" else limit
 
 

@@ -81,6 +81,12 @@ def backends(incomplete: str) -> list[str]:
     return _starting(("local", "dask", "ray"), incomplete)
 
 
+def overflows(incomplete: str) -> list[str]:
+    """What may become of a request that no replica takes."""
+    from simulator.overflow import OVERFLOWS
+    return _starting(OVERFLOWS, incomplete)
+
+
 def engines(incomplete: str) -> list[str]:
     """Engines whose recordings can be read."""
     from simulator.conformance import ENGINES

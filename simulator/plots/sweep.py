@@ -11,8 +11,11 @@ from simulator.errors import InputError
 from simulator.plots.style import BLUE, FAINT, INK, NAVY, SOFT, VERMILION, new_figure, our_style, plain_numbers
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
+    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
     from pandas import DataFrame
 
 COLOURS = ("#f4f9fd", "#a6cfe8", BLUE, NAVY)
@@ -20,6 +23,8 @@ COLOURS = ("#f4f9fd", "#a6cfe8", BLUE, NAVY)
 MISSING: dict[str, Any] = {"facecolor": "#f1f1f1", "edgecolor": "#a8a8a8", "hatch": "//////", "linewidth": 0}
 CELL, MARGIN, LEAST = 0.42, 1.3, 2.4
 """Inches: the height of a row, what stands around all rows, the least height."""
+DECADES, DARK = 30, 0.55
+"""How far apart numbers lie that are coloured by factors; the share of the scale from which on text is white."""
 NAMED = 8
 """Most points of the Pareto set that bear a name."""
 
@@ -47,12 +52,12 @@ def plot_heatmap(frame: DataFrame, axes: Axes) -> Axes:
     from matplotlib.patches import Rectangle
     colours = LinearSegmentedColormap.from_list("batchsim", COLOURS)
     values = frame.to_numpy(float)
-    image = axes.imshow(values, cmap=colours, aspect="auto", origin="lower")
+    image = axes.imshow(values, cmap=colours, aspect="auto", origin="lower", norm=_norm(values))
     for row, column in [(row, column) for row in range(values.shape[0]) for column in range(values.shape[1])]:
         if values[row, column] != values[row, column]:
             axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **MISSING))
             continue
-        dark = float(image.norm(float(values[row, column]))) > 0.55    # type: ignore[arg-type]
+        dark = float(image.norm(float(values[row, column]))) > DARK    # type: ignore[arg-type]
         axes.text(column, row, _figure(values[row, column]), ha="center", va="center", fontsize=8,
                   color="white" if dark else INK)
     axes.set_xticks(range(values.shape[1]), [str(name) for name in frame.columns])
@@ -85,9 +90,11 @@ def plot_pareto(frame: DataFrame, axes: Axes) -> Axes:
     axes.scatter(frame["tokens_per_user"], frame["tokens_per_gpu"], s=18, color="#b5b5b5", label="all points")
     axes.plot(best["tokens_per_user"], best["tokens_per_gpu"], color=VERMILION, marker="o", markersize=4.5,
               label="no other point is better in both")
-    for row in best.iloc[::max(1, -(-len(best) // NAMED))].itertuples():
-        axes.annotate(str(row.name), (row.tokens_per_user, row.tokens_per_gpu), xytext=(5, 4), fontsize=7, color=SOFT,
-                      textcoords="offset points")
+    middle = (frame["tokens_per_user"].min() + frame["tokens_per_user"].max()) / 2
+    for name, x, y in best[["name", "tokens_per_user", "tokens_per_gpu"]].iloc[::-(-len(best) // NAMED)].to_numpy():
+        left = x > middle
+        axes.annotate(name, (x, y), xytext=(-6, -9) if left else (6, 4), ha="right" if left else "left",
+                      fontsize=7, color=SOFT, textcoords="offset points")
     axes.set(xlabel="output tokens/s for each user (1000 / median TPOT in ms)", ylabel="output tokens/s for each GPU",
              ylim=(0, None))
     axes.margins(x=0.12)
@@ -96,6 +103,14 @@ def plot_pareto(frame: DataFrame, axes: Axes) -> Axes:
         plain_numbers(axis)
     axes.legend(loc="lower left")
     return axes
+
+
+def _norm(values: NDArray[np.float64]) -> Normalize:
+    """Factors count where the numbers lie decades apart, else differences."""
+    import numpy as np
+    from matplotlib.colors import LogNorm, Normalize
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    return LogNorm(low, high) if low > 0 and high > DECADES * low else Normalize(low, high)
 
 
 def _figure(value: float) -> str:

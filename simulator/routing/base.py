@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from simulator.request import Request
 from simulator.routing.candidates import Candidates, following
-
-if TYPE_CHECKING:
-    from simulator.replica import Replica
 
 
 @dataclass(frozen=True)
@@ -22,13 +18,13 @@ class Sight:
 
     Attributes:
         candidates: Who takes a request now, and how many each has.
-        replicas: All replicas by number; their public state is read when it is needed.
+        kv_used: Blocks of KV cache that the replica of a number uses now; asked when it is needed.
         sessions: The conversation of each row of the trace, as a number; -1 where it belongs to none.
         chance: Of everything drawn.
     """
 
     candidates: Candidates
-    replicas: Sequence[Replica]
+    kv_used: Callable[[int], int]
     sessions: Sequence[int]
     chance: np.random.Generator
 

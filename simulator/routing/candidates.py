@@ -5,6 +5,8 @@ A set of replicas is the bits of one integer: with hundreds of replicas, to find
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 Members = int
 """A set of replica numbers, one bit each."""
 
@@ -18,15 +20,16 @@ class Candidates:
     Attributes:
         outstanding: Requests that each replica has, by its number.
         total: Those of all replicas.
-        taking: The replicas that take a request now.
+        serving: The replicas that take requests whenever they have room.
+        taking: Those that take one now.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.outstanding: list[int] = []
         self.total = 0
+        self.serving: Members = 0
         self.taking: Members = 0
-        self._serving: Members = 0                # those that take requests whenever they have room
         self._by_load: list[Members] = [0]        # of those taking, by how many requests they have
         self._least = 0                           # no load below it has a member
         self._listed: list[int] = []              # those taking, in any order
@@ -46,12 +49,12 @@ class Candidates:
     def join(self, number: int) -> None:
         """A replica is ready: it takes requests from now on."""
         self.outstanding += [0] * (number + 1 - len(self.outstanding))
-        self._serving |= 1 << number
+        self.serving |= 1 << number
         self._enter(number)
 
     def leave(self, number: int) -> None:
         """A replica takes no more requests; those that it has, it answers."""
-        self._serving &= ~(1 << number)
+        self.serving &= ~(1 << number)
         if number in self._place:
             self._exit(number)
 
@@ -69,14 +72,18 @@ class Candidates:
             self._exit(number)
         self.outstanding[number] -= 1
         self.total -= 1
-        if self._serving >> number & 1:
+        if self.serving >> number & 1:
             self._enter(number)
 
-    def least(self) -> Members:
-        """Those of the replicas taking requests that have the fewest outstanding."""
+    def fewest(self) -> int:
+        """The fewest requests that a replica taking requests has."""
         while not self._by_load[self._least]:
             self._least += 1
-        return self._by_load[self._least]
+        return self._least
+
+    def least(self) -> Members:
+        """Those of the replicas taking requests that have so few."""
+        return self._by_load[self.fewest()]
 
     def _enter(self, number: int) -> None:
         load = self.outstanding[number]
@@ -96,9 +103,16 @@ class Candidates:
             self._listed[place], self._place[last] = last, place
 
 
-def following(members: Members, number: int) -> int:
+def members(of: Members) -> Iterator[int]:
+    """All numbers in a set, in order."""
+    while of:
+        yield (of & -of).bit_length() - 1
+        of &= of - 1
+
+
+def following(of: Members, number: int) -> int:
     """The first member after this number; from 0 on again if there is none."""
-    later = members >> (number + 1)
+    later = of >> (number + 1)
     if later:
         return number + (later & -later).bit_length()
-    return (members & -members).bit_length() - 1
+    return (of & -of).bit_length() - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simulator.request import Request
 from simulator.routing.base import Rule
+from simulator.routing.candidates import following, members
 
 
 class LeastOutstanding(Rule):
@@ -11,6 +12,16 @@ class LeastOutstanding(Rule):
 
     def choose(self, request: Request) -> int:
         return self._least_outstanding()
+
+
+class LeastKv(Rule):
+    """The replica that uses the least KV cache in the step that it runs; ties in turn."""
+
+    def choose(self, request: Request) -> int:
+        use = {number: self._sight.kv_used(number) for number in members(self._candidates.taking)}
+        least = min(use.values())
+        self._last = following(sum(1 << number for number, used in use.items() if used == least), self._last)
+        return self._last
 
 
 class PowerOfTwo(Rule):

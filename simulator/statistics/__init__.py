@@ -3,7 +3,7 @@
 They know no simulation: only values, and how sure one wants to be. Values of one run depend on each other (a request
 waits because those before it did), so an interval of one run comes from `batch_means`, and the interval of several
 runs with seeds of their own from `of_means`. The formulas are those of Law, Simulation Modeling and Analysis (5th
-edition, chapters 4 and 9), where no other source is named.
+edition, chapters 4, 9 and 10), where no other source is named.
 """
 
 from simulator.statistics.interval import LEVEL, Interval

@@ -52,7 +52,7 @@ def batch_quantile(series: ArrayLike, share: float, level: float = LEVEL, batche
     """The interval of a quantile of one run's values in the order in which they came: `share` 0.99 for p99.
 
     The quantile of all of them, and around it Student's interval from the spread of the batches' own quantiles
-    (sectioning: Asmussen and Glynn, Stochastic Simulation, III.5a). A batch must be long enough to have that quantile.
+    (sectioning: Asmussen and Glynn, Stochastic Simulation, chapter III). A batch must be long enough for that quantile.
     """
     found = _batches(series, batches)
     quantile = float(np.quantile(found, share))

@@ -16,7 +16,9 @@ from traces import Trace
 def trace_of(*rows: tuple[int, int, int], **columns) -> Trace:
     """Requests of (arrival in ns, prompt, output)."""
     arrival, prompt, output = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    return Trace("made", arrival, prompt, output, **columns)
+    one = [str(row) for row in range(len(rows))]
+    known = {"session": one, "tenant": one, "hash_ids": [[row] for row in range(len(rows))], "hash_block": 16}
+    return Trace("made", arrival, prompt, output, **(known | columns))
 
 
 def scenario(trace: Trace, **fields) -> Scenario:

@@ -6,9 +6,12 @@ Dask and Ray are loaded when they are asked for. It knows no store and counts no
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from threading import Thread
+from time import sleep
 from typing import Any
 
 from simulator import checks
@@ -16,8 +19,8 @@ from simulator.errors import InputError, choose
 from traces import Trace
 
 BACKENDS = ("local", "dask", "ray")
-PATIENCE_S = 20
-"""How long a cluster may take to answer."""
+PATIENCE_S, WATCH_S = 20, 1
+"""How long a cluster may take to answer; how often a process looks whether its parent is there."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,18 @@ def _local(workers: int, traces: Sequence[Trace]) -> Iterator[Session]:
     """Processes of this machine. joblib writes large arrays to a file once, which all of them map."""
     from joblib import Parallel
     from joblib.externals.loky.process_executor import TerminatedWorkerError
-    yield Session(traces, Parallel(workers, return_as="generator_unordered", batch_size=1),
-                  (TerminatedWorkerError,))
+    yield Session(traces, Parallel(workers, backend="loky", return_as="generator_unordered", batch_size=1,
+                                   initializer=_leave_with, initargs=(os.getpid(),)), (TerminatedWorkerError,))
+
+
+def _leave_with(parent: int) -> None:
+    """Have this process end soon after its parent, which may be killed without a word."""
+    def watch() -> None:
+        while os.getppid() == parent:
+            sleep(WATCH_S)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

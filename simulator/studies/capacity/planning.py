@@ -164,7 +164,7 @@ def spent(layout: Layout, scenario: Scenario) -> float | None:
 
 def price_of(gpu: str, scenario: Scenario) -> float | None:
     """Dollars for an hour of a GPU of this type; None where none is given."""
-    return getattr(scenario, "prices", {}).get(gpu)
+    return scenario.prices.get(gpu)
 
 
 def _bias(layout: Layout, scenario: Scenario) -> float | None:

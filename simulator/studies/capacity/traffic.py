@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from simulator.scenario import Scenario
 from simulator.setup import Setup, prepare
 from simulator.studies.capacity.changes import changed
 from simulator.throughput import SECOND, offered_rate
-from simulator.traffic import as_read, read_trace, under_load
+from simulator.traffic import read_trace, under_load
 from traces import Trace
 from traces.shape import shape_of
 from traces.standins import is_drawn
@@ -58,7 +59,7 @@ class Traffic:
         refuse(scenario)
         self.scenario = scenario
         plain = scenario.but(error_band=None)    # a plan has a band of its own
-        self._bases = [_settled(as_read(plain.but(seed=scenario.seed + at))) for at in range(seeds)]
+        self._bases = [_settled(plain.but(seed=scenario.seed + at)) for at in range(seeds)]
         if self.offered is None:
             raise InputError("a plan needs requests that come over time, and all of these come at once: give "
                              "--request-rate")
@@ -111,7 +112,7 @@ def refuse(scenario: Scenario) -> None:
     if scenario.max_concurrency is not None:
         raise InputError("a plan needs clients that do not wait for each other: a closed loop slows down when the "
                          "fleet does, and hides that it is too small; leave out --max-concurrency")
-    if getattr(scenario, "autoscale", None):
+    if scenario.autoscale is not None:
         raise InputError("a plan looks for a number of replicas that stays: leave out --autoscale")
 
 
@@ -135,11 +136,14 @@ def scaled(scenario: Scenario, scale: float) -> Scenario:
 
 
 def _settled(scenario: Scenario) -> Scenario:
-    """The same, with rates over time turned into arrivals, which can be made faster."""
+    """The same with its trace read, and with rates over time turned into arrivals, which can be made faster."""
+    plain: dict[str, Any] = {"trace": read_trace(scenario), "read": None, "reading": {}, "mix": {}, "tenants": {},
+                             "sample": None, "repeat": 1}
+    settled = scenario.but(**plain)
     if scenario.shape is None:
-        return scenario
-    return scenario.but(trace=under_load(read_trace(scenario), scenario), shape=None, request_rate=None,
-                        rate_scale=1.0, cap_gaps=None, num_prompts=None)
+        return settled
+    return settled.but(trace=under_load(plain["trace"], settled), shape=None, request_rate=None, rate_scale=1.0,
+                       cap_gaps=None, num_prompts=None)
 
 
 def _one_by_one(scenario: Scenario) -> Scenario:
