@@ -7,8 +7,8 @@
     >>> result.requests, result.steps, result.summary(), result.scenario                # doctest: +SKIP
 
 `simulate` answers one question, `compare` several at once, `attribute` says where a difference comes from, `explain`
-follows one request through its batch, `sweep` runs a grid of settings, and `run` answers a Scenario, which every Result
-carries.
+follows one request through its batch, `sweep` runs a grid of settings, `plan` says how many replicas it takes, and
+`run` answers a Scenario, which every Result carries.
 
 How to read the code, in this order:
 
@@ -49,12 +49,13 @@ from simulator.version import __version__  # noqa: E402
 if TYPE_CHECKING:
     from simulator import plots
     from simulator.studies.attribution import attribute
+    from simulator.studies.capacity import plan
     from simulator.studies.compare import compare
     from simulator.studies.explain import explain
     from simulator.studies.sweep import sweep
 
 __all__ = ["InputError", "Policy", "PolicyError", "Result", "Scenario", "StalledError", "__version__",
-           "attribute", "compare", "explain", "memory", "plots", "policies", "read_scenario", "run", "simulate",
+           "attribute", "compare", "explain", "memory", "plan", "plots", "policies", "read_scenario", "run", "simulate",
            "sweep"]
 
 
@@ -69,6 +70,9 @@ def __getattr__(name: str) -> Any:
     if name == "explain":
         from simulator.studies.explain import explain
         return explain
+    if name == "plan":
+        from simulator.studies.capacity import plan
+        return plan
     if name == "sweep":
         from simulator.studies.sweep import sweep
         return sweep

@@ -16,6 +16,7 @@ from simulator.cli.cost import show
 from simulator.cli.explain import explain
 from simulator.cli.init import init
 from simulator.cli.listing import list_
+from simulator.cli.plan import plan
 from simulator.cli.plot import plot
 from simulator.cli.reproduce import reproduce
 from simulator.cli.run import run
@@ -45,6 +46,7 @@ app.command("compare")(compare)
 app.command("why")(why)
 app.command("explain")(explain)
 app.command("run")(run)
+app.command("plan")(plan)
 app.command("sweep")(sweep)
 app.command("plot")(plot)
 app.command("init")(init)

@@ -18,7 +18,7 @@ Call = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]
 
 WORDS = [
-    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, why, explain, run, sweep, plot, init, list, "
+    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, why, explain, run, plan, sweep, plot, init, list, "
            "conformance, reproduce, caveats, bench, calibrate, validate, trace, cost)"),
     ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe, convert, slice, "
      "generate, fit, fetch)"),
