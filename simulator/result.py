@@ -20,11 +20,13 @@ from simulator.cluster import Cluster
 from simulator.details import details, parts
 from simulator.distribution import Distribution
 from simulator.errors import InputError, choose
+from simulator.filling import filling_rate
 from simulator.frames import requests_frame, steps_frame
 from simulator.gaps import spans_of, token_gaps
 from simulator.gate import REFUSED, SHED
 from simulator.ledger import LEDGERS, Ledger, together, token_ledger
 from simulator.levels import token_levels
+from simulator.limits import limits
 from simulator.memory import Memory
 from simulator.metrics import PER_REQUEST
 from simulator.outcomes import Outcomes, outcomes
@@ -37,6 +39,7 @@ from simulator.served import Served
 from simulator.setup import Setup
 from simulator.slots import Gaps, Slots, count_slots
 from simulator.summary import LATENCIES, summarise
+from simulator.tail import Tail, ttft_tail
 from simulator.tenancy import Tenant, met, tenants
 from simulator.timeline import Timeline, departures, timeline
 from simulator.trace_events import document, trace_events
@@ -180,6 +183,24 @@ class Result:
     def waste(self) -> Waste:
         """Slot-seconds lost to idle slots beside those lost to padding."""
         return waste(self.record, self.slot_ledger)
+
+    @property
+    def limits(self) -> dict[str, float] | None:
+        """Why the queue stands still, as shares of the time in steps; see `limits.limits`."""
+        return limits(each.record for each in self.served)
+
+    @property
+    def ttft_tail(self) -> Tail | None:
+        """The slowest first tokens, and what held each of them up; None if nobody was answered."""
+        return ttft_tail([each.record for each in self.served], self.timeline)
+
+    @property
+    def filling_rate(self) -> float | None:
+        """Requests a second that would keep every slot busy, about; see `filling.filling_rate`."""
+        hits = self.prefix_hits
+        found = hits[0] / hits[1] if hits and hits[1] else 0.0
+        rate = filling_rate(self.setup, self.slots.count, 1 - found)
+        return None if rate is None else rate * self.scenario.replicas
 
     @property
     def kv_use(self) -> tuple[float | None, float | None]:

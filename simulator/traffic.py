@@ -25,6 +25,11 @@ ARRIVALS, SAMPLE = 1, 2
 """Streams of chance, each for one use."""
 
 
+def source(scenario: Scenario) -> Trace:
+    """The scenario's trace as it was recorded, before anything is done to it."""
+    return _loaded(scenario.trace, scenario, scenario.reading)
+
+
 def read_trace(scenario: Scenario) -> Trace:
     """The scenario's trace, as far as it is used, at its own times."""
     trace = _composed(scenario) if scenario.read is None else scenario.read
@@ -40,7 +45,7 @@ def as_read(scenario: Scenario) -> Scenario:
 
 def _composed(scenario: Scenario) -> Trace:
     """The trace with all that is mixed in, of those tenants, as that sample, so many times."""
-    trace = _loaded(scenario.trace, scenario, scenario.reading)
+    trace = source(scenario)
     if scenario.mix:
         others = [(_loaded(name, scenario), weight) for name, weight in scenario.mix.items()]
         trace = traces.mixed([(trace, 1.0), *others])
