@@ -17,7 +17,7 @@ MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupa
             "frames saved summary cluster served tenancy balance details")
 LAYERS = ["errors version guard distribution tables columns areas", "request record", "batch", "memory checks",
           "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",
-          "pricing", "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
+          "pricing", "passes", "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
           "scenario gate prefixes", "traffic", "setup", "sending", MEASURES, "result", "serving", "simulate remarks",
           "plots report", "engine_runs", "conformance studies bench validation", "cli"]
 """Lowest first. A module imports from its own layer and below; one that is not named measures something."""
