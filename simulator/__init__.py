@@ -22,6 +22,7 @@ How to read the code, in this order:
     batch          why a thousand decoding requests cost no more than one
     pricing        what a step costs, and how long it lasts
     simulate       the wiring: setup before it, clients beside it, recorder behind it
+    serving        one replica, or a router and a fleet of them: router, routing, overflow, fleet, autoscaler
     result         what a run comes to: timeline, ledgers, metrics
     statistics     how sure a figure is
     studies        several runs, one answer
