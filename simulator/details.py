@@ -6,20 +6,24 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from simulator.balance import shares
+from simulator.facts import facts_of, trust_in
 from simulator.gaps import gap_lists, spans_of
+from simulator.remarks import band_remark, remarks
 
 if TYPE_CHECKING:
     from simulator.result import Result
 
 
 def parts(result: Result) -> dict[str, Any]:
-    """What the JSON has beside the flat record: the slowest first tokens, and the run by replica and by tenant.
+    """What the JSON has beside the flat record: the slowest first tokens, the run by replica and by tenant, and words.
 
     None where nobody was answered, without a router, and where no tenant is named.
     """
     replicas = None if result.cluster is None else [asdict(share) for share in shares(result)]
     return {"ttft_tail": result.ttft_tail and result.ttft_tail.plain(), "replica_stats": replicas,
-            "tenant_stats": [asdict(tenant) for tenant in result.tenants] or None}
+            "tenant_stats": [asdict(tenant) for tenant in result.tenants] or None,
+            "facts": [*facts_of(result.setup), *trust_in(result.setup.cost)],
+            "remarks": [*remarks(result), *filter(None, [band_remark(result)])]}
 
 
 def details(result: Result) -> dict[str, list[Any]]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from simulator.gate import REFUSED, SHED, SKIPPED, TIMED_OUT
-from simulator.result import Result
 from simulator.setup import Setup
+
+if TYPE_CHECKING:
+    from simulator.result import Result
 
 BANDED = {"output_throughput": "output tokens/s", "mean_ttft_ms": "mean TTFT in ms", "mean_tpot_ms": "mean TPOT in ms"}
 """The figures of a band, in words."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from simulator.account import Account
 from simulator.errors import InputError
 from simulator.metrics import METRICS, json_keys
 from simulator.policies.base import Policy
@@ -110,13 +111,14 @@ class Comparison:
         return json.dumps(self.records(), indent=2, allow_nan=False) + "\n"
 
     def findings(self) -> dict[str, Any]:
-        """What no single run says: every ratio with both runs behind it, the slot ledgers, and the story."""
+        """What no single run says: every ratio with both runs behind it, the slot ledgers, and all in words."""
         ratios = [{"ratio": ratio.key, "policy": ratio.policy, "value": ratio.value, "baseline": dict(ratio.baseline),
                    "continuous": dict(ratio.continuous)} for ratio in self.ratios]
         ledgers = {label: dict(result.slot_ledger.parts) for label, result in self.equal_slots.items()}
         ladders = {label: records(found) for label, found in self.ladders.items()}
         return {"speedup": self.speedup(), "ratios": ratios, "ladders": ladders, "slot_ns_with_equal_slots": ledgers,
-                "story": self.story(), **self._certainty(), "scenario": self.scenario}
+                "story": self.story(), **self._certainty(), "account": self.account().plain(),
+                "scenario": self.scenario}
 
     def table(self) -> pd.DataFrame:
         """Every metric (rows) of every policy and load (columns)."""
@@ -129,6 +131,11 @@ class Comparison:
         """Everything that was measured, in the order in which a reader asks."""
         from simulator.studies.sections import tables
         return tables(self)
+
+    def account(self) -> Account:
+        """Question, answer, tables and facts, in words."""
+        from simulator.studies.comparison_account import account
+        return account(self)
 
     def story(self) -> dict[str, str]:
         """What happened at the end of one short sequence, under each policy, in words."""

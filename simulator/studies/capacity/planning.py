@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from simulator.account import Account
 from simulator.policies import Policy
 from simulator.policies.making import make_policies
 from simulator.scenario import Scenario, scenario_of
@@ -76,8 +77,17 @@ class Plan:
         from simulator.studies.capacity.records import records
         return records(self)
 
+    def account(self) -> Account:
+        """Question, answer, tables and facts, in words."""
+        from simulator.studies.capacity.account import account
+        return account(self)
+
+    def findings(self) -> dict[str, Any]:
+        """The plain values, and the account."""
+        return self.records() | {"account": self.account().plain()}
+
     def to_json(self) -> str:
-        """The same as a JSON document."""
+        """The plain values as a JSON document."""
         return json.dumps(self.records(), indent=1, allow_nan=False) + "\n"
 
     def frame(self) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from simulator.account import Account
 from simulator.errors import InputError
 from simulator.scenario import scenario_of
 from simulator.studies.campaign import RETRIES, Backend, Failure, Found, Store, campaign
@@ -58,6 +59,11 @@ class Sweep:
     def failures(self) -> dict[str, Failure]:
         """The others, by key."""
         return {key: outcome for key, outcome in self.outcomes.items() if isinstance(outcome, Failure)}
+
+    def account(self) -> Account:
+        """Question, answer, tables and facts, in words."""
+        from simulator.studies.sweep.account import account
+        return account(self)
 
     def table(self) -> pd.DataFrame:
         """The records as a frame, and whether each is in the Pareto set."""
