@@ -1,4 +1,4 @@
-"""Measured: the JSON of runs as tables - what was served, how it felt, what held it up. It reads records, and no run."""
+"""Measured: the JSON of runs as tables - what was served, how it felt, what held it up. It knows no run."""
 
 from __future__ import annotations
 

@@ -157,8 +157,8 @@ def cost_of(scenario: Scenario) -> CostModel:
     """What a step costs, whatever the trace. Raises CostModelError for what cannot be had."""
     cost = scenario.cost_model
     if not isinstance(cost, CostModel):
-        cost = cost_model(cost, model=model_spec(scenario.model), gpu=scenario.gpu, dtype=scenario.dtype, kv_dtype=scenario.kv_dtype,
-                          tensor_parallel_size=scenario.tensor_parallel_size)
+        cost = cost_model(cost, model=model_spec(scenario.model), gpu=scenario.gpu, dtype=scenario.dtype,
+                          kv_dtype=scenario.kv_dtype, tensor_parallel_size=scenario.tensor_parallel_size)
     sizes = graph_sizes(scenario.cuda_graph_sizes)
     return CapturedGraphs(cost, sizes) if sizes else cost
 

@@ -18,6 +18,7 @@ from simulator.cli.init import init
 from simulator.cli.listing import list_
 from simulator.cli.plan import plan
 from simulator.cli.plot import plot
+from simulator.cli.report import report
 from simulator.cli.reproduce import reproduce
 from simulator.cli.run import run
 from simulator.cli.sweep import sweep
@@ -49,6 +50,7 @@ app.command("run")(run)
 app.command("plan")(plan)
 app.command("sweep")(sweep)
 app.command("plot")(plot)
+app.command("report")(report)
 app.command("init")(init)
 app.command("list")(list_)
 app.command("conformance")(conformance)

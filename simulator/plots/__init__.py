@@ -23,7 +23,8 @@ from simulator.plots.followups import contention_figure, exhaustion_figure, pagi
 from simulator.plots.ladder import ladder_figure, plot_ladder
 from simulator.plots.ledgers import ledger_figure, plot_ledger
 from simulator.plots.strip import plot_strip, strip_figure
-from simulator.plots.style import save_figure
+from simulator.plots.style import save_figure, svg_of
+from simulator.plots.summaries import latencies_figure, queue_figure
 from simulator.plots.sweep import heatmap_figure, pareto_figure, plot_heatmap, plot_pareto
 from simulator.plots.timeline import plot_timeline, timeline_figure
 from simulator.plots.traffic import traffic_figure
@@ -41,6 +42,7 @@ __all__ = [
     "goodput_figure",
     "heatmap_figure",
     "ladder_figure",
+    "latencies_figure",
     "ledger_figure",
     "paging_figure",
     "pareto_figure",
@@ -56,8 +58,10 @@ __all__ = [
     "plot_strip",
     "plot_timeline",
     "plot_verdict",
+    "queue_figure",
     "save_figure",
     "strip_figure",
+    "svg_of",
     "timeline_figure",
     "timeline_frame",
     "traffic_figure",

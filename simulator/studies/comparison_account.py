@@ -32,8 +32,8 @@ def served(found: Comparison) -> Iterator[str]:
             continue
         parts = "; ".join(f"{RATIOS[key].partition(':')[0]} {ratios[key]:.2f}x" for key in ("scheduling", "paged")
                           if ratios[key] is not None)
-        yield (f"Saturated and as deployed, {label} makes {ratios['deployed']:.2f} times as many output tokens a second "
-               f"as {found.labels[0]} ({parts}).")
+        yield (f"Saturated and as deployed, {label} makes {ratios['deployed']:.2f} times as many output tokens a "
+               f"second as {found.labels[0]} ({parts}).")
 
 
 def felt(found: Comparison) -> Iterator[str]:

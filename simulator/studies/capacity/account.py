@@ -28,5 +28,5 @@ def _question(found: Plan) -> str:
     kept = ", and ".join(map(str, asked.objectives))
     if asked.find == "rate":
         count = f"{scenario.replicas:,} replica{'s' if scenario.replicas > 1 else ''} of {policy}"
-        return f"How much of the traffic of {trace} do {count} carry, if these objectives are to be kept: {kept}?"
-    return f"How many replicas of {policy} does the traffic of {trace} take, if these objectives are to be kept: {kept}?"
+        return f"How much of the traffic of {trace} do {count} carry, keeping these objectives: {kept}?"
+    return f"How many replicas of {policy} does the traffic of {trace} take, to keep these objectives: {kept}?"

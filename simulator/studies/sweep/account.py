@@ -29,7 +29,7 @@ def account(found: Sweep) -> Account:
     traces = " and ".join(dict.fromkeys(str(each.get("trace")) for each in records)) or "the trace"
     tables = tuple(filter(None, (table(found), certainty(found))))
     return Account(f"What do other values of {names} change on {traces}?", (*_best(records), *_counted(found, records)),
-                   tables, tuple(dict.fromkeys(_facts(found))), tuple(_warnings(found)))
+                   tables, tuple(_facts(found)), tuple(_warnings(found)))
 
 
 def _best(records: list[Record]) -> Iterator[str]:
@@ -50,20 +50,23 @@ def _values(each: Record, records: list[Record]) -> str:
 
 
 def _counted(found: Sweep, records: list[Record]) -> Iterator[str]:
-    yield (f"{len(records):,} points, of which {sum(pareto(records)):,} are beaten by no other one in both output tokens/s "
-           "for each user and for each GPU.")
+    yield (f"{len(records):,} points, of which {sum(pareto(records)):,} are beaten by no other one in both output "
+           "tokens/s for each user and for each GPU.")
     if found.replications:
         yield f"Each point is the mean of {found.replications}."
 
 
 def _facts(found: Sweep) -> Iterator[str]:
     """What the cost models state, each once."""
+    told = set()
     for variant in found.variants.values():
         try:
             cost = cost_of(variant.scenario)
         except (CostModelError, OSError):    # of a point that failed, which the warnings name
             continue
-        yield f"cost model: {cost.name} ({cost.origin}); {'; '.join(trust_in(cost))}"
+        if cost.name not in told:
+            yield from (f"cost model: {cost.name} ({cost.origin})", *trust_in(cost))
+        told.add(cost.name)
 
 
 def _warnings(found: Sweep) -> Iterator[str]:
