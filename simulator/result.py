@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from simulator.band import Band
 from simulator.binned import BINS, Binned, by_steps, by_time, edges_of
 from simulator.cluster import Cluster
 from simulator.details import details, parts
+from simulator.display import result_card, result_text
 from simulator.distribution import Distribution
 from simulator.errors import InputError, choose
 from simulator.filling import filling_rate
@@ -288,13 +288,8 @@ class Result:
                 f"{len(self.setup.output)} requests in {line.last_delivered.max(initial=0) / 1e9:.3f} s, "
                 f"{len(self.record.ends)} steps>")
 
+    def __str__(self) -> str:
+        return result_text(self)
+
     def _repr_html_(self) -> str:
-        names = ("completed", "rejected", "duration", "request_throughput", "output_throughput", "median_ttft_ms",
-                 "median_tpot_ms", "median_e2el_ms", "slot_utilization", "mean_batch_size", "preemptions")
-        summary = self.summary(metrics=("ttft", "tpot", "e2el"))
-        rows = "".join(f"<tr><th>{name}</th><td>{_short(summary[name])}</td></tr>" for name in names)
-        return f"<table><caption>{escape(repr(self))}</caption>{rows}</table>"
-
-
-def _short(value: float | None) -> str:
-    return "" if value is None else f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+        return result_card(self)

@@ -36,7 +36,7 @@ def lines(*children: Child) -> Markup:
 
 def table(found: Table) -> Markup:
     """A table with its title as caption; it scrolls by itself where the window is narrow."""
-    head = element("tr", *(element("th", name, scope="col", class_=_kind(found, at))
+    head = element("tr", *(element("th", name, scope="col", class_=_kind(found, at)) if name else element("td")
                            for at, name in enumerate(found.header)))
     body = lines(*(element("tr", *(_cell(found, at, cell) for at, cell in enumerate(row))) for row in found.rows))
     grid = element("table", element("caption", found.title), element("thead", head), element("tbody", "\n", body))

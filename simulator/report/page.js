@@ -27,9 +27,10 @@ function sort(table, heading, column) {
 
 for (const table of document.querySelectorAll("table")) {
   [...table.tHead.rows[0].cells].forEach((heading, column) => {
+    if (heading.tagName !== "TH") return;
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = heading.textContent || "name";
+    button.textContent = heading.textContent;
     heading.replaceChildren(button);
     button.addEventListener("click", () => sort(table, heading, column));
   });

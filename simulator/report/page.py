@@ -102,7 +102,8 @@ def _scenario(chapter: Chapter) -> Markup | None:
     other = {name: value for name, value in chapter.scenario.items()
              if name in ("trace", "policy") or name not in fields or value != _default(name)}
     rows = tuple((name, value if isinstance(value, str) else json.dumps(value)) for name, value in other.items())
-    told = Table("What is not as by default", ("field", "value"), rows, words=("value",))
+    where = " at its first point" if chapter.command == "sweep" else ""
+    told = Table(f"What is not as by default{where}", ("field", "value"), rows, words=("value",))
     whole = element("details", element("summary", "The whole record, as --scenario takes it"),
                     element("pre", json.dumps(chapter.scenario, indent=1)))
     return lines(table(told), whole)

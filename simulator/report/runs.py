@@ -15,8 +15,9 @@ Record = Mapping[str, Any]
 def account_of(runs: Mapping[str, Record]) -> Account:
     """Question, answer and tables of runs by the names to show. Raises InputError for what batchsim did not write."""
     try:
-        answer = [f"{label}: {sentence}" if len(runs) > 1 else sentence for label, run in runs.items()
-                  for sentence in _told(run)]
+        told = {label: [*_told(run)] for label, run in runs.items()}
+        answer = next(iter(told.values())) if len(runs) == 1 else [
+            _most(runs), *(f"{label}: {' '.join(sentences)}" for label, sentences in told.items())]
         return Account(_question(runs), tuple(answer), tuple(tables(runs)), _words(runs, "facts"),
                        tuple(f"{label}: {line}" if len(runs) > 1 else line for label, run in runs.items()
                              for line in run["remarks"]))
@@ -29,6 +30,13 @@ def _question(runs: Mapping[str, Record]) -> str:
     policies, traces = (" and ".join(dict.fromkeys(str(run[name]) for run in runs.values()))
                         for name in ("policy", "trace"))
     return f"How {'do' if ' and ' in policies else 'does'} {policies} serve {traces}?"
+
+
+def _most(runs: Mapping[str, Record]) -> str:
+    """Which run serves most."""
+    ranked = sorted(runs, key=lambda label: -(runs[label]["output_throughput"] or 0.0))
+    values = [f"{label} {shown(runs[label]['output_throughput'])}" for label in ranked]
+    return f"Output tokens/s: {', '.join(values)}."
 
 
 def _told(run: Record) -> Iterator[str]:

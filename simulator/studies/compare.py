@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simulator.account import Account
+from simulator.display import account_card
 from simulator.errors import InputError
 from simulator.metrics import METRICS, json_keys
 from simulator.policies.base import Policy
@@ -29,9 +30,14 @@ from simulator.studies.why_records import records
 from simulator.tables import Table
 from simulator.traffic import as_read
 from traces import Trace
+from traces.sketch import bars
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+SHOWN_TABLES = 3
+"""In a notebook: how much it serves, how it feels, what the switch is worth."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +149,16 @@ class Comparison:
         return {label: tell(result, request) for label, result in self.equal_slots.items()
                 if request is not None and result.has_finished(request)}
 
+    def __str__(self) -> str:
+        return str(self.account())
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {self.account().answer[0]}>"
+
     def _repr_html_(self) -> str:
-        return str(self.table()._repr_html_())    # type: ignore[operator]
+        served = {label: self.results[label, "saturated"].summary(metrics=())["output_throughput"] or 0.0
+                  for label in self.labels}
+        return account_card(self.account(), bars(served, "output tokens a second, saturated"), SHOWN_TABLES)
 
 
 def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | str] = ("static", "vllm"), *,

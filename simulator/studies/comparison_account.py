@@ -20,7 +20,7 @@ def account(found: Comparison) -> Account:
     trace = found.results[first, "trace"].setup.trace
     question = f"What is {' or '.join(others)} worth over {first} on {trace.name}?"
     return Account(question, (*served(found), *felt(found), *_sure(found), *_ends(found)), tuple(tables(found)),
-                   tuple(inputs(found)), tuple(warnings(found)))
+                   tuple(inputs(found)), (*warnings(found), *_chance(found)))
 
 
 def served(found: Comparison) -> Iterator[str]:
@@ -49,12 +49,16 @@ def felt(found: Comparison) -> Iterator[str]:
 def _sure(found: Comparison) -> Iterator[str]:
     """How far chance moves the ratio as deployed."""
     if found.certainty is None:
-        yield "Chance is not weighed here: --replications gives intervals of the differences."
         return
     for each in found.certainty.differences["saturated"]:
         if each.figure == "deployed" and each.ratio is not None:
             yield (f"Over {found.certainty.count} replications, {each.label} over {found.labels[0]} as deployed lies "
                    f"between {each.ratio.low:.2f}x and {each.ratio.high:.2f}x ({each.ratio.level:.0%} interval).")
+
+
+def _chance(found: Comparison) -> list[str]:
+    said = "how far chance moves these differences was not measured; replications give intervals"
+    return [] if found.certainty else [said]
 
 
 def _ends(found: Comparison) -> Iterator[str]:

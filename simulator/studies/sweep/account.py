@@ -8,7 +8,6 @@ from typing import Any
 from cost_models import CostModelError
 from simulator.account import Account
 from simulator.facts import trust_in
-from simulator.metrics import METRICS
 from simulator.setup import cost_of
 from simulator.studies.sweep import Sweep
 from simulator.studies.sweep.means import averaged
@@ -17,8 +16,8 @@ from simulator.studies.sweep.records import Record, pareto, varied
 from simulator.studies.sweep.tables import certainty, table
 from simulator.studies.sweep.variants import shown
 
-WEIGHED = {"request_goodput": "Most goodput", "output_throughput": "Most output tokens/s",
-           "p99_ttft_ms": "Shortest TTFT, p99", "p99_tpot_ms": "Shortest TPOT, p99"}
+WEIGHED = {"request_goodput": ("Most goodput", " requests/s"), "output_throughput": ("Most output tokens/s", ""),
+           "p99_ttft_ms": ("Shortest TTFT, p99", " ms"), "p99_tpot_ms": ("Shortest TPOT, p99", " ms")}
 """The figures whose best points are named, where any point has them."""
 
 
@@ -33,15 +32,13 @@ def account(found: Sweep) -> Account:
 
 
 def _best(records: list[Record]) -> Iterator[str]:
-    for name, words in WEIGHED.items():
+    for name, (words, unit) in WEIGHED.items():
         measured = [each for each in records if each.get(name) is not None]
         if measured:
-            best = (min if less_is_better(name) else max)(measured, key=lambda each: each[name])
-            yield f"{words}: {best[name]:,.4g}{_unit(name)} with {_values(best, records)}."
-
-
-def _unit(name: str) -> str:
-    return " ms" if name.endswith("_ms") else f" ({METRICS[name].unit})" if name in METRICS else ""
+            best = (min if less_is_better(name) else max)(each[name] for each in measured)
+            first, *others = [each for each in measured if each[name] == best]
+            equals = f", and {len(others):,} more" if others else ""
+            yield f"{words}: {best:,.4g}{unit} with {_values(first, records)}{equals}."
 
 
 def _values(each: Record, records: list[Record]) -> str:
