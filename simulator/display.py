@@ -41,7 +41,7 @@ def result_card(result: Result) -> str:
     """A card of a run: the slots that work over time, and its main numbers."""
     summary = result.summary(metrics=("ttft", "tpot", "e2el"))
     brief = {name: value for name, value in summary.items() if name in SHOWN}
-    return card(repr(result), (), _work(result), [numbers({result.policy.name: brief}), latencies(summary)])
+    return card(repr(result)[1:-1], (), _work(result), [numbers({result.policy.name: brief}), latencies(summary)])
 
 
 def result_text(result: Result) -> str:

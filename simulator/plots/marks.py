@@ -69,7 +69,7 @@ def _spots(figure: Figure, axes: Axes, curve: Curve) -> Iterator[str]:
 
 def _words(axes: Axes, label: str, x: float, y: float) -> str:
     """What the spot says: whose value it is, and both coordinates with what the axes call them."""
-    return f"{label.partition(':')[0]}: {y:,.4g} ({_name(axes, 'y')}) at {x:,.4g} ({_name(axes, 'x')})"
+    return f"{label.partition(':')[0]}; {_name(axes, 'y')}: {y:,.4g}; {_name(axes, 'x')}: {x:,.4g}"
 
 
 def _name(axes: Axes, which: str) -> str:
