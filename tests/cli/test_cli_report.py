@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,20 +35,12 @@ def test_each_command_leaves_what_a_page_needs(batchsim: Call, command: str, tmp
     assert batchsim("report", "there", "--quiet") == (0, "", "")    # it replaces its own page
 
 
-def test_what_a_comparison_leaves_besides_its_runs(batchsim: Call, tmp_path: Path) -> None:
-    batchsim(*COMMANDS["compare"], "-o", "there")
-    found = json.loads((tmp_path / "there" / "comparison.json").read_text())["account"]
-    assert list(found) == ["question", "answer", "facts", "warnings", "tables"]
-    assert [table["title"].partition(":")[0] for table in found["tables"]][:3] == [
-        "How much it serves (saturated", "How it feels (at the trace's own times)", "What the switch is worth"]
-    assert any("times as many output tokens" in sentence for sentence in found["answer"])
-
-
 def test_the_page_goes_where_it_is_told_to(batchsim: Call, refused: Callable[..., str], tmp_path: Path) -> None:
     batchsim(*COMMANDS["run"], "-o", "there")
     assert batchsim("report", "there", "-o", "page.html")[2] == "written to page.html\n"
     assert sorted(path.name for path in (tmp_path / "there").iterdir()) == ["manifest.json", "vllm-trace.json"]
-    assert refused("report", "there", "-o", "page.html") == "page.html exists: give --force to replace it, or another --output"
+    assert refused("report", "there", "-o", "page.html") == (
+        "page.html exists: give --force to replace it, or another --output")
     assert batchsim("report", "there", "-o", "page.html", "--force", "--quiet") == (0, "", "")
 
 

@@ -18,7 +18,7 @@ SHOWN = {
     "result": (lambda: sim.simulate(TRACE, "vllm", **WORLD), "<Result vllm on made", "What was served"),
     "comparison": (lambda: sim.compare(TRACE, **WORLD), "<Comparison: Saturated and as deployed, vllm makes",
                    "What the switch is worth"),
-    "plan": (lambda: sim.plan(trace_of([(row * 10**8, 5, 2) for row in range(60)]), "vllm", goodput={"ttft": 500}, attainment=0.4, **WORLD),
+    "plan": (lambda: sim.plan(num_prompts=30, goodput={"ttft": 5000}, attainment=0.5, cost_model=Constant(5_000_000)),
              "<Plan: 1 replica on 1 h100-80", "The answer and its neighbours"),
     "sweep": (lambda: sim.sweep(TRACE, vary={"max_num_seqs": [1, 4]}, **WORLD), "<Sweep: 2 runs, 0 failed>",
               "2 points"),
@@ -36,6 +36,16 @@ def test_one_line_at_a_prompt_tables_in_print_and_a_sketch_in_a_notebook(name: s
     assert f"<caption>{title}" in cell
     assert cell.count("<svg") == 1
     assert "nan" not in cell
+
+
+def test_a_comparison_gives_an_account_of_itself() -> None:
+    found = sim.compare(TRACE, **WORLD).account()
+    assert found.question == "What is vllm worth over static on made?"
+    assert [table.title.partition(" (")[0] for table in found.tables[:3]] == [
+        "How much it serves", "How it feels", "What the switch is worth: three ratios, never one"]
+    assert found.warnings[-1].startswith("how far chance moves these differences was not measured")
+    assert found.facts[-2:] == ("policy: static is textbook request-level batching",
+                                f"policy: vllm is {sim.policies.Vllm.version}")
 
 
 def test_showing_a_result_loads_no_plotting_library() -> None:
@@ -67,7 +77,8 @@ def test_latencies_have_the_percentiles_of_the_run() -> None:
 
 
 def test_many_replicas_are_told_by_their_ends() -> None:
-    share = {"requests": 1, "output_tokens": 1, "kv_usage_mean": 0.5, "preemptions": 0, "ready_s": 0.0, "stopped_s": 1.0}
+    share = {"requests": 1, "output_tokens": 1, "kv_usage_mean": 0.5, "preemptions": 0, "ready_s": 0.0,
+             "stopped_s": 1.0}
     run = {"replica_stats": [{"replica": at, "busy": at / 100, **share} for at in range(1, 41)]}
     found = tables({"a": run})[-1]
     assert [row[0] for row in found.rows] == ["40", "39", "38", "37", "36", "35", "6", "5", "4", "3", "2", "1"]

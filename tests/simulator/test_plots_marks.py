@@ -25,7 +25,8 @@ def test_a_mark_lies_on_its_point() -> None:
     spots = marked(figure)
     assert [words for _, _, words in spots] == [
         "a&lt;b; requests: 0; time (s): 0", "a&lt;b; requests: 5; time (s): 1", "a&lt;b; requests: 10; time (s): 2"]
-    drawn = re.search(r'<path d="M ([\d.]+) ([\d.]+) \nL ([\d.]+) ([\d.]+) \nL ([\d.]+) ([\d.]+) \n" clip', svg_of(figure))
+    point = r"([\d.]+) ([\d.]+) \n"
+    drawn = re.search(f'<path d="M {point}L {point}L {point}" clip', svg_of(figure))
     assert drawn
     assert [value for x, y, _ in spots for value in (x, y)] == pytest.approx([*map(float, drawn.groups())], abs=0.1)
 

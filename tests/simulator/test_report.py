@@ -75,7 +75,7 @@ def test_a_page_is_whole_and_fetches_nothing(tmp_path: Path) -> None:
     page = report(written(tmp_path, timeline=SVG.format('<path d="M0 0"/>')))
     found = Reader(page)
     assert page.startswith("<!doctype html>\n<html lang=\"en\">")
-    assert not [each for each in found.all("link", "img", "iframe", "object")]
+    assert list(found.all("link", "img", "iframe", "object")) == []
     assert not [attrs for _, attrs in found.elements if "src" in attrs]
     addresses = [attrs["href"] or "" for _, attrs in found.elements if "href" in attrs]
     assert all(address.startswith("#") for address in addresses)
