@@ -59,8 +59,9 @@ def _files(found: Comparison, detailed: bool, asked: Mapping[str, Any]) -> dict[
     files: dict[str, bytes] = {}
     for (label, load), result in found.results.items():
         files |= run_files(result, run_name(label, load), detailed=detailed, asked=asked)
-    files[FINDINGS] = as_json(found.findings()).encode()
-    return files | _drawn(found)
+    drawn = _drawn(found)
+    files[FINDINGS] = as_json(found.findings() | {"figures": list(drawn)}).encode()
+    return files | drawn
 
 
 def _drawn(found: Comparison) -> dict[str, bytes]:

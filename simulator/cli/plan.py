@@ -97,9 +97,9 @@ def _sizes(text: str | None) -> tuple[int, ...]:
 
 def _files(found: Plan) -> dict[str, bytes]:
     """All files by name; a plan without an answer has no figures."""
-    files = {FINDINGS: as_json(found.findings()).encode(),
-             RUNS: found.frame().to_csv(index=False, lineterminator="\n").encode()}
-    return files | (as_files(figures(found)) if found.feasible else {})
+    drawn = as_files(figures(found)) if found.feasible else {}
+    return {FINDINGS: as_json(found.findings() | {"figures": list(drawn)}).encode(),
+            RUNS: found.frame().to_csv(index=False, lineterminator="\n").encode(), **drawn}
 
 
 def figures(found: Plan) -> dict[str, Any]:

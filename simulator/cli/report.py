@@ -11,7 +11,7 @@ from typer import Argument, Option
 from simulator.cli.drawing import check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import FILES, Common
+from simulator.cli.options import FILES, RESULT_DIR, Common
 from simulator.cli.output import ResultDirectory, free_path
 from simulator.saved import write_whole
 
@@ -21,7 +21,7 @@ PAGE = "report.html"
 @with_flags
 def report(common: Common,
            directory: Annotated[str, Argument(metavar="DIR", help=(
-               "What `batchsim run -o`, compare, sweep or plan wrote."))],
+               "What `batchsim run -o`, compare, sweep or plan wrote."))] = RESULT_DIR,
            output: Annotated[str | None, Option("--output", "-o", metavar="FILE.html", rich_help_panel=FILES, help=(
                f"Where the page goes; DIR/{PAGE} if not given."))] = None,
            force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES,

@@ -92,9 +92,10 @@ def files(found: Sweep) -> dict[str, bytes]:
     """All files of a sweep by name."""
     failures = [{"point": key, "reason": failure.reason, "tries": failure.tries, "scenario": failure.scenario.to_dict()}
                 for key, failure in found.failures.items()]
+    pictures = drawn(found.records)
     return {RECORDS: as_json(found.records).encode(), TABLE: to_csv(found.records).encode(),
-            FINDINGS: as_json(findings(found)).encode(),
-            FAILURES: as_json(failures).encode(), **drawn(found.records),
+            FINDINGS: as_json(findings(found) | {"figures": list(pictures)}).encode(),
+            FAILURES: as_json(failures).encode(), **pictures,
             **({DIFFERENCES: as_json(differences(found)).encode()} if found.replications else {})}
 
 

@@ -93,13 +93,14 @@ def _study(directory: Path, name: str, kind: Kind) -> Chapter:
         account = Account.of(document["account"])
     except InputError as error:
         raise InputError(f"{directory / name}: {error}") from None
-    pictures = {file: _picture(directory / file, *words, account) for file, words in kind.figures.items()
-                if (directory / file).is_file()}
+    drawn = document.get("figures") or ()    # a file of that name may be left from an earlier study
+    pictures = {file: _picture(directory / file, *words) for file, words in kind.figures.items()
+                if file in drawn and (directory / file).is_file()}
     return Chapter(kind.command, account, _scenario(document), tuple(pictures.values()),
                    _checksums(directory, [name, *pictures]))
 
 
-def _picture(path: Path, title: str, caption: str, account: Account) -> Picture:
+def _picture(path: Path, title: str, caption: str) -> Picture:
     try:
         return Picture(title, caption, drawing(path.read_text("utf-8"), path.stem, f"{title}. {caption}"))
     except (InputError, UnicodeDecodeError) as error:

@@ -57,7 +57,7 @@ class Reader(HTMLParser):
 
 def written(directory: Path, account: Account = ACCOUNT, **figures: str) -> Path:
     """A directory as `compare -o` leaves it."""
-    document = {"account": account.plain(), "scenario": {"trace": EVIL, "seed": 3}}
+    document = {"account": account.plain(), "figures": [f"{name}.svg" for name in figures], "scenario": {"trace": EVIL, "seed": 3}}
     (directory / "comparison.json").write_text(json.dumps(document))
     for name, text in figures.items():
         (directory / f"{name}.svg").write_text(text)
@@ -102,6 +102,11 @@ def test_it_tells_question_answer_warnings_tables_inputs_and_trust(tmp_path: Pat
     for words in (ACCOUNT.question, "Yes.", "a < b", "row", EVIL, "cost model", "5%", "How far to trust the step times",
                   "Scenario", "comparison.json"):
         assert words in text
+
+
+def test_a_figure_of_an_earlier_study_is_not_shown(tmp_path: Path) -> None:
+    written(tmp_path, timeline=SVG.format(""), ladder=SVG.format(""))
+    assert report(written(tmp_path, timeline=SVG.format(""))).count("<figure>") == 1
 
 
 def test_what_files_say_stays_text(tmp_path: Path) -> None:

@@ -81,4 +81,4 @@ def findings(found: Sweep) -> dict[str, Any]:
     from simulator.scenarios import record
     first = next(iter(found.variants.values()))
     return {"varied": varied(averaged(found.records)), "replicated_by": found.replications or None,
-            "account": account(found).plain(), "scenario": record(first.scenario)}
+            "account": found.account().plain(), "scenario": record(first.scenario)}
