@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from simulator.result import Result
 
 
-def parts(result: Result) -> dict[str, Any]:
+def parts(result: Result, summary: Mapping[str, Any]) -> dict[str, Any]:
     """What the JSON has beside the flat record: the slowest first tokens, the run by replica and by tenant, and words.
 
     None where nobody was answered, without a router, and where no tenant is named.
@@ -23,7 +24,7 @@ def parts(result: Result) -> dict[str, Any]:
     return {"ttft_tail": result.ttft_tail and result.ttft_tail.plain(), "replica_stats": replicas,
             "tenant_stats": [asdict(tenant) for tenant in result.tenants] or None,
             "facts": [*facts_of(result.setup), *trust_in(result.setup.cost)],
-            "remarks": [*remarks(result), *filter(None, [band_remark(result)])]}
+            "remarks": [*remarks(result, summary), *filter(None, [band_remark(result)])]}
 
 
 def details(result: Result) -> dict[str, list[Any]]:

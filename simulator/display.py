@@ -46,7 +46,8 @@ def result_card(result: Result) -> str:
 
 def result_text(result: Result) -> str:
     """A run as text: one line, then all that was measured."""
-    document = result.summary() | parts(result)
+    document = result.summary()
+    document |= parts(result, document)
     return "\n\n".join([repr(result), *map(str, tables({result.policy.name: document}))])
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from simulator.gate import REFUSED, SHED, SKIPPED, TIMED_OUT
 from simulator.setup import Setup
@@ -14,9 +15,9 @@ BANDED = {"output_throughput": "output tokens/s", "mean_ttft_ms": "mean TTFT in 
 """The figures of a band, in words."""
 
 
-def remarks(result: Result) -> list[str]:
-    """One line each; none if there is nothing to say."""
-    summary, report = result.summary(metrics=()), result.setup.trace.report
+def remarks(result: Result, summary: Mapping[str, Any] | None = None) -> list[str]:
+    """One line each; none if there is nothing to say. `summary` is that of the result, if it was made before."""
+    summary, report = summary or result.summary(metrics=()), result.setup.trace.report
     told = [
         (len(report.rejected), "rows left out of the trace"),
         (report.out_of_order, "rows of the trace sorted by arrival"),

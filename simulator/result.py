@@ -255,7 +255,8 @@ class Result:
 
         `detailed` adds an array entry a request; `options` are those of `labelled`.
         """
-        document = self.labelled(**options) | parts(self) | {"scenario": self.asked}
+        document = self.labelled(**options)
+        document |= parts(self, document) | {"scenario": self.asked}
         if detailed:
             document |= details(self)
         return json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"

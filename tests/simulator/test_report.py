@@ -57,7 +57,8 @@ class Reader(HTMLParser):
 
 def written(directory: Path, account: Account = ACCOUNT, **figures: str) -> Path:
     """A directory as `compare -o` leaves it."""
-    document = {"account": account.plain(), "figures": [f"{name}.svg" for name in figures], "scenario": {"trace": EVIL, "seed": 3}}
+    document = {"account": account.plain(), "figures": [f"{name}.svg" for name in figures],
+                "scenario": {"trace": EVIL, "seed": 3}}
     (directory / "comparison.json").write_text(json.dumps(document))
     for name, text in figures.items():
         (directory / f"{name}.svg").write_text(text)
