@@ -18,7 +18,7 @@ MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupa
 LAYERS = ["errors version guard distribution tables columns areas statistics", "request record", "batch",
           "memory checks",
           "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",
-          "pricing", "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
+          "pricing", "passes", "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
           "scenario_checks", "scenario gate prefixes", "scenarios", "traffic", "setup", "sending", MEASURES, "result",
           "serving", "simulate remarks", "plots report", "engine_runs",
           "conformance studies bench validation launching", "cli"]

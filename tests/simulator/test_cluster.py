@@ -54,7 +54,7 @@ def test_one_replica_behind_a_router_is_one_replica() -> None:
                   for result in (alone, routed))
     assert one == other
     assert alone.slot_ledger.parts == routed.slot_ledger.parts
-    assert list(alone.trace_events()) == list(routed.trace_events())
+    assert list(alone.trace_events()) == [event for event in routed.trace_events() if event["pid"] == 1]
 
 
 def test_idle_replicas_count_as_idle_slots_and_are_paid_for() -> None:
@@ -178,10 +178,20 @@ def test_studies_that_look_into_one_replica_say_so() -> None:
 def test_each_replica_is_a_process_in_the_trace_events() -> None:
     result = run(scenario(trace_of((0, 4, 2), (0, 4, 3), (1, 4, 1)), replicas=2))
     events = list(result.trace_events())
-    names = [event["args"]["name"] for event in events if event["name"] == "process_name"]
-    assert names == ["replica 1: vllm", "replica 2: vllm"]
+    names = [(event["pid"], event["args"]["name"]) for event in events if event["name"] == "process_name"]
+    assert names == [(1, "replica 1: vllm"), (2, "replica 2: vllm"), (0, "router: round-robin")]
     requests = [(event["pid"], event["name"]) for event in events if event.get("cat") == "request"]
     assert requests == [(1, "request 0"), (1, "request 2"), (2, "request 1")]
+
+
+def test_the_router_counts_who_waits_there_and_who_is_ready() -> None:
+    # Four come at 0 and two have room; at 20 one answer is there, at 25 the last one hangs up, at 30 the other answer.
+    rows = [(0, 4, 2), (0, 4, 3), (0, 4, 1), (5, 4, 50)]
+    result = run(scenario(trace_of(*rows), replicas=2, queue_limit=1, overflow="fcfs", ttft_timeout=22e-9))
+    counted = [(event["name"], event["ts"] * 1000, event["args"]) for event in result.trace_events()
+               if event["ph"] == "C" and event["pid"] == 0]
+    assert counted == [("router", 0, {"waiting": 1}), ("router", 5, {"waiting": 2}), ("router", 20, {"waiting": 1}),
+                       ("router", 27, {"waiting": 0}), ("replicas", 0, {"ready": 2}), ("replicas", 30, {"ready": 0})]
 
 
 def test_the_steps_frame_has_the_steps_of_all_replicas() -> None:

@@ -34,7 +34,7 @@ def record_of(spans, stays, *, steps: int = 6, start: int = 0, paused=()) -> Rec
     for step in range(steps):
         row = dict.fromkeys(PLAN_COLUMNS, 0) | {"start": start + 10 * step, "steps": 1, "chunks": 1,
                                                 "paused": int(step in paused)}
-        recorder.plans.append(*row.values())
+        recorder.plans.append(tuple(row.values()))
         recorder.ends.append(start + 10 * step + 10)
     for span in spans:
         recorder.span(*span)
