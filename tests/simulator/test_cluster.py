@@ -57,6 +57,15 @@ def test_one_replica_behind_a_router_is_one_replica() -> None:
     assert list(alone.trace_events()) == [event for event in routed.trace_events() if event["pid"] == 1]
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_an_answer_brings_a_request_that_another_replica_plans_at_the_same_instant(exact: bool) -> None:
+    # Steps of both end at 20, with the answer of replica 2; the request that follows goes to replica 1, which plans then.
+    made = trace_of((0, 4, 5), (0, 4, 2), (0, 4, 1))
+    result = run(scenario(made, replicas=2, max_concurrency=2, exact=exact))
+    assert result.requests["replica"].tolist() == [1, 2, 1]
+    assert result.timeline.admitted.tolist() == [0, 0, 20]
+
+
 def test_idle_replicas_count_as_idle_slots_and_are_paid_for() -> None:
     # Replica 1 has one step of 10 ns, replica 2 runs for 500: its slots are idle for the other 490.
     result = run(scenario(trace_of((0, 4, 1), (0, 4, 50)), replicas=2, tensor_parallel_size=2))
