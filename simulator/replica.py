@@ -157,7 +157,10 @@ class Replica:
             self._drop_cancelled(now)
         self._asleep = False
         self._last.put_off()
-        self._last = Last(self.env, 0, lambda _: self._ask(now), PLANS + self._rank)
+        if self.env.peek() > now:    # nothing is left of this instant
+            self._ask(now)
+        else:
+            self._last = Last(self.env, 0, lambda _: self._ask(now), PLANS + self._rank)
 
     def _ask(self, now: int) -> None:
         """Ask the policy what to do now, and do it."""

@@ -59,7 +59,7 @@ def test_one_replica_behind_a_router_is_one_replica() -> None:
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_an_answer_brings_a_request_that_another_replica_plans_at_the_same_instant(exact: bool) -> None:
-    # Steps of both end at 20, with the answer of replica 2; the request that follows goes to replica 1, which plans then.
+    # Steps of both end at 20, with the answer of replica 2; replica 1 gets the request that follows, and plans then.
     made = trace_of((0, 4, 5), (0, 4, 2), (0, 4, 1))
     result = run(scenario(made, replicas=2, max_concurrency=2, exact=exact))
     assert result.requests["replica"].tolist() == [1, 2, 1]
