@@ -7,7 +7,8 @@
     >>> result.requests, result.steps, result.summary(), result.scenario                # doctest: +SKIP
 
 `simulate` answers one question, `compare` several at once, `attribute` says where a difference comes from, `explain`
-follows one request through its batch, and `run` answers a Scenario, which every Result carries.
+follows one request through its batch, `sweep` runs a grid of settings, `plan` says how many replicas it takes, and
+`run` answers a Scenario, which every Result carries.
 
 How to read the code, in this order:
 
@@ -23,6 +24,7 @@ How to read the code, in this order:
     simulate       the wiring: setup before it, clients beside it, recorder behind it
     serving        one replica, or a router and a fleet of them: router, routing, overflow, fleet, autoscaler
     result         what a run comes to: timeline, ledgers, metrics
+    statistics     how sure a figure is
     studies        several runs, one answer
 
 Traces and costs are packages of their own, `traces` and `cost_models`, and know nothing of this one.
@@ -42,17 +44,21 @@ from simulator.errors import InputError, PolicyError, StalledError  # noqa: E402
 from simulator.policies.base import Policy  # noqa: E402
 from simulator.result import Result  # noqa: E402
 from simulator.scenario import Scenario  # noqa: E402
+from simulator.scenarios import read_scenario  # noqa: E402
 from simulator.simulate import run, simulate  # noqa: E402
 from simulator.version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
     from simulator import plots
     from simulator.studies.attribution import attribute
+    from simulator.studies.capacity import plan
     from simulator.studies.compare import compare
     from simulator.studies.explain import explain
+    from simulator.studies.sweep import sweep
 
 __all__ = ["InputError", "Policy", "PolicyError", "Result", "Scenario", "StalledError", "__version__",
-           "attribute", "compare", "explain", "memory", "plots", "policies", "run", "simulate"]
+           "attribute", "compare", "explain", "memory", "plan", "plots", "policies", "read_scenario", "run", "simulate",
+           "sweep"]
 
 
 def __getattr__(name: str) -> Any:
@@ -66,7 +72,13 @@ def __getattr__(name: str) -> Any:
     if name == "explain":
         from simulator.studies.explain import explain
         return explain
-    if name in ("plots", "studies"):
+    if name == "plan":
+        from simulator.studies.capacity import plan
+        return plan
+    if name == "sweep":
+        from simulator.studies.sweep import sweep
+        return sweep
+    if name in ("plots", "statistics", "studies"):
         from importlib import import_module
         return import_module(f"simulator.{name}")
     raise AttributeError(f"module 'simulator' has no attribute {name!r}")

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
 
 
 def parts(result: Result) -> dict[str, Any]:
-    """The run by replica and by tenant, as the JSON has it; None without a router, and where no tenant is named."""
+    """What the JSON has beside the flat record: the slowest first tokens, and the run by replica and by tenant.
+
+    None where nobody was answered, without a router, and where no tenant is named.
+    """
     replicas = None if result.cluster is None else [asdict(share) for share in shares(result)]
-    return {"replica_stats": replicas, "tenant_stats": [asdict(tenant) for tenant in result.tenants] or None}
+    return {"ttft_tail": result.ttft_tail and result.ttft_tail.plain(), "replica_stats": replicas,
+            "tenant_stats": [asdict(tenant) for tenant in result.tenants] or None}
 
 
 def details(result: Result) -> dict[str, list[Any]]:

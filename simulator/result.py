@@ -20,11 +20,13 @@ from simulator.cluster import Cluster
 from simulator.details import details, parts
 from simulator.distribution import Distribution
 from simulator.errors import InputError, choose
+from simulator.filling import filling_rate
 from simulator.frames import requests_frame, steps_frame
 from simulator.gaps import spans_of, token_gaps
 from simulator.gate import REFUSED, SHED
 from simulator.ledger import LEDGERS, Ledger, together, token_ledger
 from simulator.levels import token_levels
+from simulator.limits import limits
 from simulator.memory import Memory
 from simulator.metrics import PER_REQUEST
 from simulator.outcomes import Outcomes, outcomes
@@ -32,10 +34,12 @@ from simulator.policies import Policy
 from simulator.record import Record
 from simulator.saved import load, write_whole
 from simulator.scenario import Scenario
+from simulator.scenarios import record
 from simulator.served import Served
 from simulator.setup import Setup
 from simulator.slots import Gaps, Slots, count_slots
 from simulator.summary import LATENCIES, summarise
+from simulator.tail import Tail, ttft_tail
 from simulator.tenancy import Tenant, met, tenants
 from simulator.timeline import Timeline, departures, timeline
 from simulator.trace_events import document, trace_events
@@ -69,6 +73,11 @@ class Result:
     def scenario(self) -> Scenario:
         """What was asked; `simulator.run` answers it with the same result again."""
         return self.setup.scenario
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The scenario as plain values, from which `simulator.read_scenario` brings it back."""
+        return record(self.scenario, self.setup.files)
 
     @property
     def policy(self) -> Policy:
@@ -176,6 +185,24 @@ class Result:
         return waste(self.record, self.slot_ledger)
 
     @property
+    def limits(self) -> dict[str, float] | None:
+        """Why the queue stands still, as shares of the time in steps; see `limits.limits`."""
+        return limits(each.record for each in self.served)
+
+    @property
+    def ttft_tail(self) -> Tail | None:
+        """The slowest first tokens, and what held each of them up; None if nobody was answered."""
+        return ttft_tail([each.record for each in self.served], self.timeline)
+
+    @property
+    def filling_rate(self) -> float | None:
+        """Requests a second that would keep every slot busy, about; see `filling.filling_rate`."""
+        hits = self.prefix_hits
+        found = hits[0] / hits[1] if hits and hits[1] else 0.0
+        rate = filling_rate(self.setup, self.slots.count, 1 - found)
+        return None if rate is None else rate * self.scenario.replicas
+
+    @property
     def kv_use(self) -> tuple[float | None, float | None]:
         """Mean over time and peak of the share of KV cache in use; None without a bound or a step."""
         free = self.kv_ledger.share("external", "cached", "free")
@@ -219,16 +246,16 @@ class Result:
         """The summary with a label, and with notes under names of their own."""
         document = self.summary(percentiles, metrics) | {"label": label}
         for key in metadata or {}:
-            if key in document:
+            if key in document or key == "scenario":
                 raise InputError(f"metadata {key!r} is a name of the result itself: choose another one")
         return document | dict(metadata or {})
 
     def to_json(self, detailed: bool = False, **options: Any) -> str:
-        """The summary as JSON, the same bytes for the same run; `detailed` adds an array entry a request.
+        """The summary as JSON with the scenario that gives it again, the same bytes for the same run.
 
-        `options` are those of `labelled`.
+        `detailed` adds an array entry a request; `options` are those of `labelled`.
         """
-        document = self.labelled(**options) | parts(self)
+        document = self.labelled(**options) | parts(self) | {"scenario": self.asked}
         if detailed:
             document |= details(self)
         return json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"

@@ -15,6 +15,7 @@ from simulator.band import NO_BAND
 from simulator.distribution import PERCENTILE_METHOD
 from simulator.errors import InputError, choose
 from simulator.gate import VERDICTS
+from simulator.limits import STOPPED_BY
 from simulator.memory.base import UNLIMITED
 from simulator.metrics import METRICS, MS, json_keys
 from simulator.scenario import Scenario
@@ -180,13 +181,16 @@ def _statistics(result: Result, names: Sequence[str], percentiles: tuple[float, 
 def _resources(result: Result) -> dict[str, Any]:
     lost, slots, tokens = result.waste, result.slot_ledger, result.token_ledger.parts
     ranged = result.setup.cost.in_range(StepShape(1, 1)) is not None
-    used, hits = result.kv_use, result.prefix_hits
+    used, hits, bounds = result.kv_use, result.prefix_hits, result.limits or {}
     return {"cached_tokens": hits and hits[0], "prefix_cache_hit_rate": hits[0] / hits[1] if hits and hits[1] else None,
             "preemptions": int(result.timeline.preemptions.sum()), "recomputed_tokens": tokens["recompute"],
             "padding_tokens": tokens["padding"], "mean_batch_size": effective_batch(result.record),
             "slot_utilization": slots.share("decode", "prefill"),
             "slot_seconds": (slots.total or 0) / 1e9, "slots": result.slots.count,
-            "slots_counted": slots.of, "idle_slot_seconds": lost.idle_slots, "padding_seconds": lost.padding,
+            "slots_counted": slots.of, "filling_request_rate": result.filling_rate,
+            "no_queue_share": bounds.get("nothing"),
+            **{f"stopped_by_{name}_share": bounds.get(name) for name in STOPPED_BY},
+            "idle_slot_seconds": lost.idle_slots, "padding_seconds": lost.padding,
             "kv_usage_mean": used[0], "kv_usage_max": used[1], "steps": len(result.record.ends),
             "out_of_range_steps": result.record.out_of_range if ranged else None}
 

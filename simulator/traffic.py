@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,27 @@ ARRIVALS, SAMPLE = 1, 2
 """Streams of chance, each for one use."""
 
 
+def source(scenario: Scenario) -> Trace:
+    """The scenario's trace as it was recorded, before anything is done to it."""
+    return _loaded(scenario.trace, scenario, scenario.reading)
+
+
 def read_trace(scenario: Scenario) -> Trace:
     """The scenario's trace, as far as it is used, at its own times."""
-    trace = _loaded(scenario.trace, scenario)
+    trace = _composed(scenario) if scenario.read is None else scenario.read
+    if scenario.require_prefixes:
+        trace.require_prefixes()
+    return trace if scenario.num_prompts is None else traces.capped(trace, scenario.num_prompts, _held(trace, scenario))
+
+
+def as_read(scenario: Scenario) -> Scenario:
+    """The same scenario with its trace at hand, so that more runs on it need not read it again."""
+    return scenario if scenario.read is not None else scenario.but(read=read_trace(scenario))
+
+
+def _composed(scenario: Scenario) -> Trace:
+    """The trace with all that is mixed in, of those tenants, as that sample, so many times."""
+    trace = source(scenario)
     if scenario.mix:
         others = [(_loaded(name, scenario), weight) for name, weight in scenario.mix.items()]
         trace = traces.mixed([(trace, 1.0), *others])
@@ -34,16 +53,7 @@ def read_trace(scenario: Scenario) -> Trace:
         trace = traces.of_tenants(trace, scenario.tenants)
     if scenario.sample is not None:
         trace = traces.sampled(trace, scenario.sample, _chance(scenario, SAMPLE))
-    trace = traces.repeated(trace, scenario.repeat)
-    if scenario.require_prefixes:
-        trace.require_prefixes()
-    return trace if scenario.num_prompts is None else traces.capped(trace, scenario.num_prompts, _held(trace, scenario))
-
-
-def as_read(scenario: Scenario) -> Scenario:
-    """The same scenario with its trace read, so that more runs on it need not read it again."""
-    read: dict[str, Any] = {"trace": read_trace(scenario), "mix": {}, "tenants": {}, "sample": None, "repeat": 1}
-    return scenario.but(**read)
+    return traces.repeated(trace, scenario.repeat)
 
 
 def under_load(trace: Trace, scenario: Scenario) -> Trace:
@@ -94,8 +104,8 @@ def patience_of(scenario: Scenario, *, streams: bool, overhead: int) -> Patience
     return Patience(first, whole, scenario.max_retries, round(scenario.retry_backoff * NS))
 
 
-def _loaded(trace: Trace | str, scenario: Scenario) -> Trace:
-    return trace if isinstance(trace, Trace) else traces.load(trace, seed=scenario.seed)
+def _loaded(trace: Trace | str, scenario: Scenario, reading: Mapping[str, Any] = MappingProxyType({})) -> Trace:
+    return trace if isinstance(trace, Trace) else traces.load(trace, seed=scenario.seed, **reading)
 
 
 def _chance(scenario: Scenario, stream: int) -> np.random.Generator:

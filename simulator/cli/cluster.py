@@ -8,13 +8,14 @@ from typing import Annotated, Any
 from typer import Option
 
 from simulator.cli import complete, values
+from simulator.cli.flags import Flags
 from simulator.scenario import Scenario
 
 CLUSTER = "Replicas and router"
 
 
 @dataclass(frozen=True)
-class Clustered:
+class Clustered(Flags):
     """Replicas behind a router."""
 
     replicas: Annotated[str, Option(metavar="N", rich_help_panel=CLUSTER, help=(

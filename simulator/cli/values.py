@@ -80,6 +80,12 @@ def goodput(texts: Iterable[str] | None) -> dict[str, float]:
     return {metric: number(f"--goodput {metric}", value) or 0.0 for metric, value in found.items()}
 
 
+def numbers(flag: str, texts: Iterable[str] | None) -> dict[str, float]:
+    """NAME=X, several between commas or one after the other."""
+    return {name: number(f"{flag} {name}", value) or 0.0
+            for name, value in pairs(flag, texts, split=True).items()}
+
+
 def classes(texts: Iterable[str] | None) -> dict[str, dict[str, float]]:
     """What is due to tenants, from --classes."""
     found: dict[str, dict[str, float]] = {}
@@ -114,8 +120,7 @@ def weights(flag: str, texts: Iterable[str] | None) -> dict[str, float]:
     for part in parts:
         if not part.strip():
             raise InputError(f"{flag} takes NAME or NAME=X, not {shown(part)}")
-    named = [part if "=" in part else f"{part}=1" for part in parts]
-    return {name: number(f"{flag} {name}", value) or 0.0 for name, value in pairs(flag, named).items()}
+    return numbers(flag, [part if "=" in part else f"{part}=1" for part in parts])
 
 
 def percentiles(flag: str, text: str) -> tuple[float, ...]:

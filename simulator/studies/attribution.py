@@ -26,7 +26,7 @@ from simulator.studies.rungs import Rung, ratio
 from simulator.studies.shapley import Set, prefixes, shapley_value, subsets
 from simulator.studies.switches import Switch
 from simulator.traffic import read_trace
-from traces import Trace, load
+from traces import Trace
 
 MOST_SWITCHES = 6
 """Of which Shapley shares are worked out unquestioned: each more takes twice the runs."""
@@ -120,9 +120,7 @@ def attribute(trace: Trace | str = "azure-conv-2023", start: Policy | str = "sta
     if shapley and len(climb.keys) > max_switches:
         raise InputError(f"{len(climb.keys)} switches differ, and their Shapley shares take up to "
                          f"{2 ** len(climb.keys)} runs: give --max-switches {len(climb.keys)} if you have the time")
-    if not isinstance(trace, Trace):
-        climb = climb.on(load(trace, seed=scenario.seed))
-    return take_apart(climb, metric, lambda runs: measure(runs, workers, told), shapley=shapley)
+    return take_apart(climb.read(), metric, lambda runs: measure(runs, workers, told), shapley=shapley)
 
 
 def _policies(start: Policy | str, end: Policy | str, settings: Mapping[str, Any]) -> tuple[Policy, Policy]:

@@ -18,8 +18,8 @@ Call = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]
 
 WORDS = [
-    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, why, explain, run, list, conformance, "
-           "reproduce, caveats, bench, calibrate, validate, trace, cost)"),
+    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, why, explain, run, plan, sweep, plot, init, "
+           "list, conformance, reproduce, caveats, bench, calibrate, validate, trace, cost)"),
     ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe, convert, slice, "
      "generate, fit, fetch)"),
     ("run --shape stage:5", "cannot read shape 'stage:5' (there are ramp:1-10/300s (requests a second from 1 to 10 in "
@@ -66,6 +66,10 @@ WORDS = [
     ("run --policy vlm", "unknown policy 'vlm': did you mean 'vllm'? (known: " + KNOWN),
     ("compare --policies static,vlm", "unknown policy 'vlm': did you mean 'vllm'? (known: " + KNOWN),
     ("compare --policies static", "compare needs at least two policies, such as static,vllm"),
+    ("compare --replications 1", "replications must be a whole number of at least 2, not 1"),
+    ("sweep --vary max_num_seqs=1,2 --tune --replications 3", "--tune runs each point once: give --replications with "
+     "what it found, in --vary or --list"),
+    ("compare --replications few", "--replications must be a whole number, not 'few'"),
     ("compare --policies static,,vllm", "--policies takes words between commas, not 'static,,vllm'"),
     ("run --load full", "--load must be saturated or trace, not 'full'"),
     ("run --seed x", "--seed must be a whole number, not 'x'"),

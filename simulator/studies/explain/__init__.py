@@ -111,8 +111,8 @@ def explain(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     contenders = dict(zip(_labels(policies), make_policies(policies, settings), strict=True))
     scenario = scenario_of(trace=trace, **{"num_prompts": REQUESTS, **_given(options)})
     only_one_replica("explain", scenario)
-    whole = scenario.trace if isinstance(scenario.trace, Trace) else read_trace(scenario.but(num_prompts=None))
-    scenario = scenario.but(trace=whole.head(scenario.num_prompts or len(whole)))
+    whole = read_trace(scenario.but(num_prompts=None))
+    scenario = scenario.but(read=whole.head(scenario.num_prompts or len(whole)))
     told = progress or (lambda done, of: None)
     parts = len(QUESTIONS) + 2
     told(0, parts)
@@ -172,8 +172,8 @@ def _choose(request: int | str, story: Mapping[str, Result]) -> int:
 
 
 def _used(whole: Trace, scenario: Scenario) -> str:
-    assert isinstance(scenario.trace, Trace)
-    rows = len(scenario.trace)
+    assert scenario.read is not None
+    rows = len(scenario.read)
     which = "all" if rows == len(whole) else f"the first {rows:,} of"
     return f"{which} {len(whole):,} requests of {whole.name} ({whole.source})"
 
