@@ -60,7 +60,6 @@ class Replica:
                                 watchful=on_cancel is not None)
         self._passes = self._make_passes(self.queue, memory, pricing, self.record, self._contract, self._stretch, watch)
         self._pass: Pass | None = None    # under way
-        self._settled = 0       # steps of it that are counted already
         self._asleep = False
         self._waits = 0         # since the latest step
         self._timer: Timeout | None = None    # of a sleep that the policy wants to end
@@ -106,11 +105,6 @@ class Replica:
         """Blocks of memory in use now, in the middle of a stretch, too."""
         under_way = self._pass
         return self.memory.used if under_way is None else under_way.used[bisect_left(under_way.ends, self.now)]
-
-    def settle(self) -> None:
-        """Bring queue, memory and counters up to the steps that are over, in the middle of a stretch."""
-        if self._pass is not None and (over := bisect_left(self._pass.ends, self.now)) > self._settled:
-            self._count(self._pass, over)
 
     def _stir(self) -> None:
         """Something has happened: see what comes of it, when the step that runs is over."""
@@ -189,25 +183,23 @@ class Replica:
             self._timer = self.env.timeout(decision.until - now)
             self._timer.callbacks.append(lambda _: self._wake())
 
-    def _count(self, under_way: Pass, over: int) -> None:
-        """So many of the steps under way are over; take the memory that the next one needs, or that the last one had.
+    def _count(self, under_way: Pass) -> None:
+        """Its steps are over: count them, and take the memory that those after the first needed.
 
         Memory is taken this late because a stretch may be cut, and what was evicted would not come back.
         """
-        steps, used = over - self._settled, under_way.used
+        steps, used = len(under_way.ends), under_way.used
         if len(used) > 1:
-            self.memory.extend(used[min(over, len(used) - 1)] - used[self._settled])
+            self.memory.extend(used[-1] - used[0])
         if under_way.step.decodes:
             self.decoding.advance(steps)
         else:
             self.decoding.pause(steps)
-        self._settled = over
 
     def _commit(self, under_way: Pass, now: int) -> None:
         """The tokens of the step exist now: count them, and let go who may leave."""
         queue, step = self.queue, under_way.step
-        self._count(under_way, len(under_way.ends))
-        self._settled = 0
+        self._count(under_way)
         finished = self.decoding.finish() if step.decodes else []
         if step.chunks:
             if done := self._catch_up(step):
