@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -182,6 +184,13 @@ def test_studies_that_look_into_one_replica_say_so() -> None:
         sim.plots.timeline_figure({"two": result})
     with pytest.raises(InputError, match="this shows one replica, and 2 ran"):
         sim.plots.batch_figure({"two": result})
+
+
+def test_a_note_does_not_take_the_name_of_a_table() -> None:
+    result = run(scenario(trace_of((0, 4, 2), (0, 4, 2)), replicas=2))
+    assert [each["requests"] for each in json.loads(result.to_json())["replica_stats"]] == [1, 1]
+    with pytest.raises(InputError, match="metadata 'replica_stats' is a name of the result itself"):
+        result.to_json(metadata={"replica_stats": "mine"})
 
 
 def test_each_replica_is_a_process_in_the_trace_events() -> None:
