@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,20 +58,26 @@ def edges_of(record: Record, bins: int) -> Ints:
     """Edges in whole ns from the first request sent to the end of the last step; fewer where the run is too short."""
     if bins < 1:
         raise InputError(f"a ledger has at least 1 bin, not {bins}")
-    if not len(record.ends):
-        return np.zeros(1, np.int64)
-    start, end = int(record.sent[:, 1].min()), int(record.ends[-1])
+    start, end = record.bounds
     return np.array(sorted({start + (end - start) * at // bins for at in range(bins + 1)}), np.int64)
 
 
-def by_time(ledger: Ledger, levels: Levels, edges: Ints) -> Binned:
-    """A ledger whose levels lie on the clock of the run."""
-    return Binned(ledger, edges, _cut(levels, edges))
+def by_time(ledger: Ledger, levels: Sequence[Levels], edges: Ints) -> Binned:
+    """A ledger whose levels lie on the clock of the run, those of each replica by themselves."""
+    return Binned(ledger, edges, _sums([_cut(each, edges) for each in levels]))
 
 
-def by_steps(ledger: Ledger, levels: Levels, record: Record, edges: Ints) -> Binned:
+def by_steps(ledger: Ledger, levels: Sequence[Levels], records: Sequence[Record], edges: Ints) -> Binned:
     """A ledger whose levels lie on a clock of steps: each step counts where it ends, at the edge still before it."""
-    return Binned(ledger, edges, _cut(levels, np.searchsorted(record.ends, edges, side="right")))
+    return Binned(ledger, edges, _sums([_cut(each, np.searchsorted(record.ends, edges, side="right"))
+                                        for each, record in zip(levels, records, strict=True)]))
+
+
+def _sums(parts: Sequence[dict[str, list[int]]]) -> dict[str, list[int]]:
+    """The amounts of several replicas, part by part and bin by bin."""
+    if len(parts) == 1:
+        return parts[0]
+    return {name: [sum(amounts) for amounts in zip(*(each[name] for each in parts), strict=True)] for name in parts[0]}
 
 
 def _cut(levels: Levels, edges: Ints) -> dict[str, list[int]]:

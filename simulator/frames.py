@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.columns import Ints
 from simulator.metrics import tpot
 from simulator.outcomes import Outcomes, words
 from simulator.record import Record
@@ -22,6 +24,7 @@ REQUEST_COLUMNS: dict[str, str] = {
               "skipped because the turn before was not answered, or unfinished",
     "reason": "why it was rejected, refused, aborted or skipped",
     "tries": "how often it was sent; what follows is of the last try",
+    "replica": "which one had its last try, counted from 1; empty if it was never handed to one",
     "tenant": "as the trace names it",
     "priority": "as the trace has it; lower is more urgent",
     "arrival": "its time in the trace, with the load applied",
@@ -46,6 +49,7 @@ REQUEST_COLUMNS: dict[str, str] = {
 }
 """Columns of the requests frame; a row a row of the trace, times in seconds, empty where there is nothing to tell."""
 STEP_COLUMNS: dict[str, str] = {
+    "replica": "counted from 1",
     "start": "s",
     "end": "s",
     "decodes": "rows that compute a new output token",
@@ -68,14 +72,16 @@ STEP_COLUMNS: dict[str, str] = {
 """Columns of the steps frame; a row a step."""
 
 
-def requests_frame(setup: Setup, ended: Outcomes, line: Timeline) -> pd.DataFrame:
-    """A row a row of the trace; see REQUEST_COLUMNS."""
+def requests_frame(setup: Setup, ended: Outcomes, line: Timeline, last: Ints | None = None) -> pd.DataFrame:
+    """A row a row of the trace; see REQUEST_COLUMNS. `last` is the number of each row's replica; None: there is one."""
     import pandas as pd
     rows = len(setup.output)
+    replica = np.where(ended.sent < 0, 0, 1) if last is None else last + 1
     trace, parts, at = setup.trace, line.ttft_parts, line.request
     several = line.output > 1 if line.streams else np.zeros(len(line), bool)
     columns: dict[str, Any] = {
-        "status": ended.status, "reason": ended.reason, "tries": ended.tries, "tenant": trace.tenant or [None] * rows,
+        "status": ended.status, "reason": ended.reason, "tries": ended.tries,
+        "replica": pd.array(replica, "Int64"), "tenant": trace.tenant or [None] * rows,
         "priority": [None] * rows if trace.priority is None else trace.priority,
         "arrival": trace.arrival / 1e9, "sent": np.where(ended.sent < 0, np.nan, ended.sent / 1e9),
         "admitted": _spread(rows, at, line.admitted), "first_token": _spread(rows, at, line.first_token),
@@ -88,19 +94,27 @@ def requests_frame(setup: Setup, ended: Outcomes, line: Timeline) -> pd.DataFram
         **{f"ttft_{part}": _spread(rows, at, parts[part]) for part in ("preemption", "prefill", "delivery")},
     }
     columns["preemptions"][at] = line.preemptions
+    columns["replica"][replica == 0] = pd.NA
     return pd.DataFrame(columns, index=pd.RangeIndex(rows, name="request"))[list(REQUEST_COLUMNS)]
 
 
-def steps_frame(record: Record) -> pd.DataFrame:
-    """A row a step; see STEP_COLUMNS."""
+def steps_frame(records: Sequence[Record]) -> pd.DataFrame:
+    """A row a step, replica by replica; see STEP_COLUMNS."""
     import pandas as pd
-    columns: dict[str, Any] = {name: record.step(name) for name in STEP_COLUMNS}
+    frames = [_steps_of(record, number) for number, record in enumerate(records, 1)]
+    whole = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    return whole.rename_axis("step")
+
+
+def _steps_of(record: Record, number: int) -> pd.DataFrame:
+    import pandas as pd
+    columns: dict[str, Any] = {name: record.step(name) for name in STEP_COLUMNS if name != "replica"}
     columns |= {"start": columns["start"] / 1e9, "end": columns["end"] / 1e9,
                 "blocked": words(OBSTACLES, columns["blocked"])}
     for name in ("promised", "empty"):
         columns[name] = pd.array(np.maximum(columns[name], 0), "Int64")
         columns[name][record.step(name) < 0] = pd.NA
-    return pd.DataFrame(columns, index=pd.RangeIndex(len(record.ends), name="step"))
+    return pd.DataFrame({"replica": np.full(len(record.ends), number), **columns})
 
 
 def _spread(rows: int, at: NDArray[np.int64], ns: NDArray[Any]) -> NDArray[np.float64]:

@@ -16,11 +16,13 @@ from simulator.policies.base import Policy
 Ints = NDArray[np.int64]
 
 VERDICTS = ("accepted", "longer than max_model_len", "prompt fills the engine's max_model_len",
-            "never fits the KV pool", "prompt longer than the engine takes")
+            "never fits the KV pool", "prompt longer than the engine takes", "left out")
 """What the gate says of a request, by its code."""
-TOO_LONG, FILLS_ENGINE, NEVER_FITS, LONG_PROMPT = 1, 2, 3, 4
+TOO_LONG, FILLS_ENGINE, NEVER_FITS, LONG_PROMPT, ABSENT = 1, 2, 3, 4, 5
 REFUSED = "refused: the engine had as many requests as its front end takes (429)"
 """What a request is told that comes at the wrong moment, though it could be served."""
+SHED = "shed: every replica had as many requests as it takes (429)"
+"""What the router tells one that comes at such a moment."""
 TIMED_OUT = "timed out: its client had waited long enough, and had no tries left"
 """What is said of a request that its client gives up."""
 SKIPPED = "skipped: its conversation had ended with a turn that was not answered"

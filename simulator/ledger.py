@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from simulator.areas import times
@@ -98,9 +98,9 @@ def useful_rows(record: Record) -> Ints:
     return record.plan("decodes") + record.plan("chunks") - record.plan("redoing")
 
 
-def slot_ledger(record: Record, gaps: Gaps, slots: Slots) -> Ledger:
-    """Slots x time from the first request sent to the end of the last step."""
-    return Ledger("slot-ns", f"{slots.count} slots: {slots.meaning}", slots.count * _span(record),
+def slot_ledger(record: Record, gaps: Gaps, slots: Slots, lasts: int) -> Ledger:
+    """Slots x time, for as long as the replica is charged."""
+    return Ledger("slot-ns", f"{slots.count} slots: {slots.meaning}", slots.count * lasts,
                   added_up(slot_levels(record, gaps, slots), SLOT_PARTS), SLOT_PARTS)
 
 
@@ -111,13 +111,13 @@ def token_ledger(record: Record) -> Ledger:
     return Ledger("token positions", "token positions computed", total, parts, TOKEN_PARTS)
 
 
-def kv_ledger(record: Record, gaps: Gaps, memory: Memory, unlimited: bool) -> Ledger:
-    """KV capacity x time from the first request sent to the end of the last step."""
+def kv_ledger(record: Record, gaps: Gaps, memory: Memory, unlimited: bool, lasts: int) -> Ledger:
+    """KV capacity x time, for as long as the replica is charged."""
     parts = added_up(kv_levels(record, gaps, memory, unlimited), KV_PARTS)
     if unlimited:
         return Ledger("token-ns", "KV cache without a bound", None, parts, KV_PARTS)
     capacity = memory.capacity * memory.block_size
-    return Ledger("token-ns", f"{capacity:,} tokens of KV cache", capacity * _span(record), parts, KV_PARTS)
+    return Ledger("token-ns", f"{capacity:,} tokens of KV cache", capacity * lasts, parts, KV_PARTS)
 
 
 def added_up(levels: Levels, words: Mapping[str, str]) -> dict[str, int | None]:
@@ -125,6 +125,17 @@ def added_up(levels: Levels, words: Mapping[str, str]) -> dict[str, int | None]:
     return {name: sum(level.total() for level in levels[name]) if name in levels else None for name in words}
 
 
-def _span(record: Record) -> int:
-    """From the first request sent to the end of the last step, ns."""
-    return int(record.ends[-1] - record.sent[:, 1].min()) if len(record.ends) else 0
+def together(ledgers: Sequence[Ledger]) -> Ledger:
+    """The ledgers of several replicas as one; a single one is itself."""
+    first = ledgers[0]
+    if len(ledgers) == 1:
+        return first
+    parts = {name: _sum(ledger.parts[name] for ledger in ledgers) for name in first.parts}
+    return Ledger(first.unit, f"{len(ledgers)} x {first.of}", _sum(ledger.total for ledger in ledgers), parts,
+                  first.words)
+
+
+def _sum(amounts: Iterable[int | None]) -> int | None:
+    """The sum; None as soon as one amount has no bound."""
+    known = list(amounts)
+    return None if None in known else sum(amount for amount in known if amount is not None)

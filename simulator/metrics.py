@@ -56,6 +56,9 @@ METRICS: dict[str, Metric] = {
     "retried": Metric("retried", "tries",
         "Tries beyond the first of a request, after it timed out or was refused. Latencies are those of the last try. "
         "Null without retries.", None),
+    "shed": Metric("shed", "tries",
+        "Tries that the router refused, because every replica had as many requests as it takes. Null without a "
+        "router.", "lower"),
     "duration": Metric("duration", "s",
         "From the first request sent to the last token delivered.", "lower"),
     "offered_request_rate": Metric("requests/s offered", "1/s",
@@ -85,7 +88,8 @@ METRICS: dict[str, Metric] = {
     "max_concurrent_requests": Metric("peak concurrency", "requests",
         "The most requests outstanding within one second.", None),
     "request_goodput": Metric("goodput", "1/s",
-        "Requests that meet every service objective, over the whole duration. Null without an objective.", "higher"),
+        "Requests that meet every service objective, that of their tenant's class where it has one, over the whole "
+        "duration. Null without an objective.", "higher"),
     "ttft": Metric("TTFT", "ms",
         "Time to first token: first token delivered - sent. A policy that returns whole answers "
         "delivers it with the last one, so there it equals E2EL.", "lower", spread=True),
@@ -115,6 +119,21 @@ METRICS: dict[str, Metric] = {
         "Slot-seconds that compute new tokens over all slot-seconds. `slots_counted` says what a slot is.", "higher"),
     "mean_batch_size": Metric("effective batch", "sequences",
         "Sequences that compute new tokens in a step, weighted by the duration of the steps.", "higher"),
+    "filling_request_rate": Metric("requests/s to fill it", "1/s",
+        "About so many requests like these a second would keep every slot busy: worked out from the cost model, not "
+        "simulated. Null for a policy whose slots are not refilled one by one.", None),
+    "no_queue_share": Metric("nobody waits", "share",
+        "Share of the time in steps in which no request waits for a slot. This and the five below add up to 1.", None),
+    "stopped_by_cap_share": Metric("queue stopped by cap", "share",
+        "Share of the time in steps in which requests wait because the cap on sequences is reached.", "lower"),
+    "stopped_by_budget_share": Metric("queue stopped by budget", "share",
+        "The same, because the token budget of the step is spent.", "lower"),
+    "stopped_by_memory_share": Metric("queue stopped by memory", "share",
+        "The same, because too little KV cache is free, or no hole in it is long enough.", "lower"),
+    "stopped_by_batch_share": Metric("queue stopped by batch", "share",
+        "The same, because the batch lets nobody in until it is done.", "lower"),
+    "stopped_by_step_share": Metric("queue until next step", "share",
+        "The same, because they came during a step, and are looked at after it.", None),
     "idle_slot_seconds": Metric("lost to idle slots", "slot-s",
         "Slot-seconds in which a finished request holds a slot, or a slot is empty while somebody waits.", "lower"),
     "padding_seconds": Metric("lost to padding", "slot-s",
@@ -136,6 +155,21 @@ METRICS: dict[str, Metric] = {
         "Token positions computed for nothing.", "lower"),
     "steps": Metric("steps", "count",
         "Forward passes.", "lower"),
+    "gpu_seconds": Metric("GPU time paid", "GPU-s",
+        "GPUs x time for which they are paid: of each replica from its order, or the first request sent, until it "
+        "stops, or the last step ends, idle or not.", "lower"),
+    "peak_replicas": Metric("replicas, peak", "replicas",
+        "The most replicas that were paid for at once. Null without a router.", "lower"),
+    "busiest_replica": Metric("busiest replica", "x mean",
+        "The time for which the busiest replica runs steps, over the mean of all replicas; 1 is even. Null without a "
+        "router.", "lower"),
+    "jain_index": Metric("Jain index", "index",
+        "How evenly the tenants are served: (sum of x)^2 / (n x sum of x^2), x being the share of a tenant's requests "
+        "that were answered and met its objectives. 1 is even, 1/n is one tenant alone. Null without two tenants.",
+        "higher"),
+    "worst_slowdown": Metric("worst slowdown", "x alone",
+        "Of the tenant that the others slow down most: its mean E2EL over what it is with no other tenant there. Null "
+        "unless --isolation simulates that.", "lower"),
     "error_band_percent": Metric("error band", "%",
         "By how much every step was made shorter, then longer, to see what an error of the step times does to the "
         "figures below. Null unless it was asked for and the cost model states an error.", None),

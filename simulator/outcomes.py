@@ -45,8 +45,12 @@ class Outcomes:
         return int(np.maximum(self.tries - 1, 0).sum())
 
 
-def outcomes(verdict: NDArray[np.int8], follows: NDArray[np.bool_], record: Record, line: Timeline) -> Outcomes:
-    """What became of the requests, given what the gate said of each, and which waited for another one's answer."""
+def outcomes(verdict: NDArray[np.int8], follows: NDArray[np.bool_], record: Record, line: Timeline,
+             refusal: str = REFUSED) -> Outcomes:
+    """What became of the requests, given what the gate said of each, and which waited for another one's answer.
+
+    `refusal` is what those are told that are refused.
+    """
     rows = len(verdict)
     sent, refused, cancelled = (_latest(rows, events) for events in (record.sent, record.refused, record.cancelled))
     status = np.array(["unfinished", "rejected"], object)[(verdict > 0).astype(np.int8)]
@@ -54,7 +58,7 @@ def outcomes(verdict: NDArray[np.int8], follows: NDArray[np.bool_], record: Reco
     # Of both at one instant, the refusal is the later one: time passes before anybody is cancelled.
     for which, word, why in ((follows & (verdict == 0) & (sent < 0) & (refused < 0), "skipped", SKIPPED),
                              (cancelled > refused, "aborted", TIMED_OUT),
-                             ((refused >= cancelled) & (refused >= 0), "failed", REFUSED),
+                             ((refused >= cancelled) & (refused >= 0), "failed", refusal),
                              (line.request, "finished", None)):
         status[which], reason[which] = word, why
     tries = np.bincount(np.concatenate((record.sent[:, 0], record.refused[:, 0])), minlength=rows)

@@ -85,6 +85,11 @@ class Record:
         return self.ends[np.cumsum(self.plan("steps")) - 1]
 
     @property
+    def bounds(self) -> tuple[int, int]:
+        """From the first request sent to the end of the last step, ns."""
+        return (int(self.sent[:, 1].min()), int(self.ends.max())) if len(self.ends) else (0, 0)
+
+    @property
     def queued_from(self) -> Ints:
         """From when on each plan has somebody in the queue, ns; its end if nobody is. Nobody leaves it within a plan.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.gate import REFUSED, SKIPPED, TIMED_OUT
+from simulator.gate import REFUSED, SHED, SKIPPED, TIMED_OUT
 from simulator.result import Result
 from simulator.setup import Setup
 
@@ -31,7 +31,7 @@ def remarks(result: Result) -> list[str]:
     if summary["aborted"]:
         lines.insert(0, f"aborted: {TIMED_OUT}: {summary['aborted']:,}")
     if summary["failed"]:
-        lines.insert(0, f"failed: {REFUSED}: {summary['failed']:,}")
+        lines.insert(0, f"failed: {REFUSED if result.cluster is None else SHED}: {summary['failed']:,}")
     if summary["rejected"]:
         largest = summary["largest_rejected_tokens"]
         lines.insert(0, f"rejected: {summary['rejected_reasons']}; the largest has {largest:,} tokens")

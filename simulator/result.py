@@ -5,33 +5,43 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.band import Band
 from simulator.binned import BINS, Binned, by_steps, by_time, edges_of
+from simulator.cluster import Cluster
+from simulator.details import details, parts
 from simulator.distribution import Distribution
 from simulator.errors import InputError, choose
+from simulator.filling import filling_rate
 from simulator.frames import requests_frame, steps_frame
 from simulator.gaps import spans_of, token_gaps
-from simulator.ledger import LEDGERS, Ledger, kv_ledger, slot_ledger, token_ledger
-from simulator.levels import kv_levels, slot_levels, token_levels
-from simulator.memory import UNLIMITED, Memory
+from simulator.gate import REFUSED, SHED
+from simulator.ledger import LEDGERS, Ledger, together, token_ledger
+from simulator.levels import token_levels
+from simulator.limits import limits
+from simulator.memory import Memory
 from simulator.metrics import PER_REQUEST
 from simulator.outcomes import Outcomes, outcomes
 from simulator.policies import Policy
 from simulator.record import Record
 from simulator.saved import load, write_whole
 from simulator.scenario import Scenario
+from simulator.scenarios import record
+from simulator.served import Served
 from simulator.setup import Setup
-from simulator.slots import Gaps, Slots, count_slots, gaps_between, is_unlimited
-from simulator.summary import LATENCIES, details, summarise
-from simulator.timeline import Timeline, timeline
+from simulator.slots import Gaps, Slots, count_slots
+from simulator.summary import LATENCIES, summarise
+from simulator.tail import Tail, ttft_tail
+from simulator.tenancy import Tenant, met, tenants
+from simulator.timeline import Timeline, departures, timeline
 from simulator.trace_events import document, trace_events
 from simulator.waste import Waste, waste
 
@@ -49,16 +59,25 @@ class Result:
         setup: The scenario, resolved.
         record: All that happened.
         band: What an error of the step times would do; None if the scenario asks for none, or nothing is stated.
+        cluster: What router and replicas did, where there is a router; `record` has the records of all as one.
+        alone: The same run with the requests of one tenant only, by tenant; empty unless the scenario asks for it.
     """
 
     setup: Setup
     record: Record
     band: Band | None = None
+    cluster: Cluster | None = None
+    alone: Mapping[str, Timeline] = field(default_factory=dict)
 
     @property
     def scenario(self) -> Scenario:
         """What was asked; `simulator.run` answers it with the same result again."""
         return self.setup.scenario
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The scenario as plain values, from which `simulator.read_scenario` brings it back."""
+        return record(self.scenario, self.setup.files)
 
     @property
     def policy(self) -> Policy:
@@ -85,24 +104,56 @@ class Result:
         return timeline(self.setup, self.record)
 
     @cached_property
-    def outcomes(self) -> Outcomes:
-        """How each request ended."""
-        return outcomes(self.setup.verdict, self.setup.follows, self.record, self.timeline)
+    def met(self) -> NDArray[np.bool_] | None:
+        """Which of the requests answered meet their objectives, by entry of the timeline; None without objectives."""
+        return met(self.scenario, self.setup.trace, self.timeline)
 
     @cached_property
-    def gaps(self) -> Gaps:
-        """The times in which no step runs."""
-        return gaps_between(self.record, self.timeline)
+    def tenants(self) -> list[Tenant]:
+        """How each tenant was served; none where the trace names none."""
+        return tenants(self)
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """How each request ended."""
+        return outcomes(self.setup.verdict, self.setup.follows, self.record, self.timeline,
+                        REFUSED if self.cluster is None else SHED)
 
     @cached_property
     def slots(self) -> Slots:
-        """The denominator of slot utilisation."""
+        """The denominator of slot utilisation, of one replica."""
         return count_slots(self.setup, self.memory, int(self.record.plan("running").max(initial=0)))
+
+    @cached_property
+    def served(self) -> tuple[Served, ...]:
+        """What each replica did."""
+        setup, record, shared = self.setup, self.record, (self.slots, self.memory)
+        if self.cluster is None:
+            return (Served(setup, record, record.bounds, *shared, self.timeline.request, self.timeline.left),)
+        return tuple(Served(setup, each, there, *shared, *departures(setup, each))
+                     for each, there in zip(self.cluster.records, self.cluster.there(), strict=True))
+
+    @property
+    def paid(self) -> list[tuple[int, int]]:
+        """From when to when each replica is paid for, ns: also while it starts and while it is idle."""
+        return [self.record.bounds] if self.cluster is None else self.cluster.paid()
+
+    @property
+    def only(self) -> Served:
+        """What the only replica did. Raises InputError where there were several."""
+        if len(self.served) > 1:
+            raise InputError(f"this shows one replica, and {len(self.served)} ran: give replicas=1")
+        return self.served[0]
+
+    @property
+    def gaps(self) -> Gaps:
+        """The times in which the only replica runs no step."""
+        return self.only.gaps
 
     @cached_property
     def slot_ledger(self) -> Ledger:
         """Where every slot-nanosecond went."""
-        return slot_ledger(self.record, self.gaps, self.slots)
+        return together([each.slot_ledger for each in self.served])
 
     @cached_property
     def token_ledger(self) -> Ledger:
@@ -112,11 +163,7 @@ class Result:
     @cached_property
     def kv_ledger(self) -> Ledger:
         """Where every token-nanosecond of KV cache went."""
-        return kv_ledger(self.record, self.gaps, self.memory, self._without_bound)
-
-    @property
-    def _without_bound(self) -> bool:
-        return is_unlimited(self.setup) or self.memory.capacity >= UNLIMITED
+        return together([each.kv_ledger for each in self.served])
 
     @property
     def ledgers(self) -> dict[str, Ledger]:
@@ -125,18 +172,35 @@ class Result:
 
     def ledger_over_time(self, name: str, bins: int = BINS) -> Binned:
         """One of the ledgers, cut into so many bins of time."""
-        record, edges = self.record, edges_of(self.record, bins)
+        edges = edges_of(self.record, bins)
         ledger = self.ledgers[choose("ledger", name, LEDGERS)]
         if name == "tokens":
-            return by_steps(ledger, token_levels(record), record, edges)
-        levels = (slot_levels(record, self.gaps, self.slots) if name == "slots" else
-                  kv_levels(record, self.gaps, self.memory, self._without_bound))
-        return by_time(ledger, levels, edges)
+            records = [each.record for each in self.served]
+            return by_steps(ledger, [token_levels(record) for record in records], records, edges)
+        return by_time(ledger, [each.levels(name) for each in self.served], edges)
 
     @cached_property
     def waste(self) -> Waste:
         """Slot-seconds lost to idle slots beside those lost to padding."""
         return waste(self.record, self.slot_ledger)
+
+    @property
+    def limits(self) -> dict[str, float] | None:
+        """Why the queue stands still, as shares of the time in steps; see `limits.limits`."""
+        return limits(each.record for each in self.served)
+
+    @property
+    def ttft_tail(self) -> Tail | None:
+        """The slowest first tokens, and what held each of them up; None if nobody was answered."""
+        return ttft_tail([each.record for each in self.served], self.timeline)
+
+    @property
+    def filling_rate(self) -> float | None:
+        """Requests a second that would keep every slot busy, about; see `filling.filling_rate`."""
+        hits = self.prefix_hits
+        found = hits[0] / hits[1] if hits and hits[1] else 0.0
+        rate = filling_rate(self.setup, self.slots.count, 1 - found)
+        return None if rate is None else rate * self.scenario.replicas
 
     @property
     def kv_use(self) -> tuple[float | None, float | None]:
@@ -165,12 +229,13 @@ class Result:
     @cached_property
     def requests(self) -> pd.DataFrame:
         """A row a row of the trace, times in seconds; columns as in `frames.REQUEST_COLUMNS`."""
-        return requests_frame(self.setup, self.outcomes, self.timeline)
+        return requests_frame(self.setup, self.outcomes, self.timeline,
+                              None if self.cluster is None else self.cluster.last)
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """A row a step, times in seconds; columns as in `frames.STEP_COLUMNS`."""
-        return steps_frame(self.record)
+        """A row a step, replica by replica, times in seconds; columns as in `frames.STEP_COLUMNS`."""
+        return steps_frame([each.record for each in self.served])
 
     def summary(self, percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES) -> dict[str, Any]:
         """The run as one flat record; None where nothing was measured."""
@@ -181,16 +246,16 @@ class Result:
         """The summary with a label, and with notes under names of their own."""
         document = self.summary(percentiles, metrics) | {"label": label}
         for key in metadata or {}:
-            if key in document:
+            if key in document or key == "scenario":
                 raise InputError(f"metadata {key!r} is a name of the result itself: choose another one")
         return document | dict(metadata or {})
 
     def to_json(self, detailed: bool = False, **options: Any) -> str:
-        """The summary as JSON, the same bytes for the same run; `detailed` adds an array entry a request.
+        """The summary as JSON with the scenario that gives it again, the same bytes for the same run.
 
-        `options` are those of `labelled`.
+        `detailed` adds an array entry a request; `options` are those of `labelled`.
         """
-        document = self.labelled(**options)
+        document = self.labelled(**options) | parts(self) | {"scenario": self.asked}
         if detailed:
             document |= details(self)
         return json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"

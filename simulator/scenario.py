@@ -1,24 +1,28 @@
-"""Scenario: all arguments of a run as one plain dataclass. It checks values by themselves and resolves nothing."""
+"""Scenario: all arguments of a run as one plain dataclass. It resolves nothing; `scenario_checks` says what may be."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import inf
 from typing import Any, Literal
 
 from cost_models import CostModel, ModelSpec
-from simulator import checks
-from simulator.errors import InputError, choose
+from simulator.errors import choose
 from simulator.policies import Policy
-from traces import Trace, shape_of
+from simulator.scenario_checks import MAPPINGS, check
+from traces import Trace
 
 Load = Literal["saturated", "trace"]
 TooLong = Literal["reject", "truncate"]
 Turns = Literal["wait", "recorded"]
-MAPPINGS = ("knobs", "goodput", "scheduler_overhead", "mix", "tenants")
-MOST_BIAS = 100
-"""Percent; steps that much shorter would take no time."""
+READ_FROM = frozenset({"trace", "reading", "mix", "tenants", "sample", "repeat", "seed"})
+"""Fields that say which trace is read."""
+HELD_BY = frozenset({"model", "max_model_len", "max_tokens", "too_long", "turns"})
+"""Fields that say which of its requests the model holds, and so where num_prompts cuts it."""
+FRACTIONS = ("rate_scale", "request_rate", "burstiness", "sample", "cap_gaps", "ttft_timeout", "request_timeout",
+             "retry_backoff", "startup_delay", "cooldown", "request_overhead", "noise", "error_band",
+             "gpu_memory_utilization")
+"""Fields that are numbers and no counts."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +30,14 @@ class Scenario:
     """What to simulate. `simulator.run(scenario)` answers it, the same each time.
 
     Attributes:
-        trace: A Trace, the name of a bundled one, or a file.
-        policy: A policy object or the name of a bundled one.
+        trace: The name of a bundled trace (`batchsim list traces`) or a file; in Python also a Trace.
+        policy: The name of a bundled policy (`batchsim list policies`) or FILE.py:CLASS; in Python also a policy.
         knobs: Knobs of a policy given by name, such as {"max_num_seqs": 32}.
         load: "saturated": every request is queued at time 0, or, where the engine's front end takes only so many, as
             soon as it takes one more; "trace": at the trace's own times, and whom the front end refuses has failed.
         num_prompts: Stop after so many requests that the model can hold, the last step of all that is done to a trace.
+        reading: How a trace file is read, where it does not tell by itself: format, columns, unit, lenient, limit,
+            window and prompts, as `traces.load` takes them.
         mix: Other traces whose requests come too, each so many times as fast as it was recorded, by name or file.
         tenants: Use only the requests of these tenants, each tenant's so many times as fast.
         sample: Use this share of the requests, with lengths and load over time as they are; above 0, at most 1.
@@ -55,12 +61,28 @@ class Scenario:
         max_tokens: Declared output lengths: "exact", N, "xF", "model", or None for the default rule.
         max_model_len: Longest prompt plus output, in tokens; None: the model's.
         too_long: What becomes of longer requests: "reject", or "truncate": the prompt loses its end, as far as needed.
-        model: A model id, a ModelSpec, or a YAML file with a shape.
-        gpu: A GPU id.
+        model: A model id (`batchsim list models`), a YAML file with a shape, or its keys; in Python also a ModelSpec.
+        gpu: A GPU id (`batchsim list gpus`).
         dtype: Weights: "bf16" or "fp8".
         kv_dtype: KV cache: "bf16" or "fp8".
         tensor_parallel_size: GPUs that share the model.
-        cost_model: A CostModel, "auto", or the name of one.
+        replicas: Engines of that size; more than one stand behind a router.
+        router: Which of them gets a request: "round-robin", "random", "least-outstanding" requests, "least-kv" in use,
+            "power-of-two" choices, "session-affinity" or "prefix-affinity".
+        queue_limit: Most requests outstanding at one replica; None: as many as the engine's front end takes.
+        overflow: What becomes of a request that comes when all replicas are at that limit: "shed": it is refused and
+            may be tried again; "fcfs", "priority" and "fair": it waits at the router, to be handed on in the order of
+            arrival, the most urgent first, or each tenant in turn.
+        classes: What is due to each tenant, such as {"chat": {"priority": 0, "ttft": 500}}: the priority of its
+            requests, for engines and an overflow that heed it, and objectives in place of those of goodput.
+        autoscale: Start and drain replicas as the load asks for: "queue:N" requests outstanding a replica, or
+            "utilization:X", the share of slots that run; None: there are always as many.
+        min_replicas: Fewest replicas with autoscale.
+        max_replicas: Most replicas with autoscale.
+        startup_delay: Seconds from the order of a replica until it takes requests.
+        cooldown: Seconds for which fewer replicas must have been enough before one is drained.
+        isolation: Also simulate each tenant alone on the same replicas, and tell by how much the others slow it down.
+        cost_model: "auto", the name of one (`batchsim list cost-models`) or a YAML file; in Python also a CostModel.
         cuda_graph_sizes: Batch sizes to which decode-only steps are padded: "vllm", "none", or numbers as "1,2,4,8".
         scheduler_overhead: Host time that a policy's scheduler adds to a step: (ms, ms for each running request), by
             policy name, or by "all" for those without an entry of their own.
@@ -73,8 +95,11 @@ class Scenario:
         gpu_memory_utilization: Share of the device memory that the engine takes.
         kv_capacity_tokens: KV pool in tokens; inf: no bound; None: what the GPU leaves.
         goodput: Service objectives in milliseconds, such as {"ttft": 500, "tpot": 50}.
+        prices: Dollars for an hour of one GPU, by GPU id, such as {"h100-80": 2.5}; without one, GPU-hours are told.
         seed: Of everything drawn.
         exact: Ask the policy at every step instead of fast-forwarding; the answer is the same.
+        read: The trace, if it is at hand already, with all that was done to it up to num_prompts, so that more runs on
+            it need not read it again. No part of what is asked.
     """
 
     trace: Trace | str = "azure-conv-2023"
@@ -82,6 +107,7 @@ class Scenario:
     knobs: Mapping[str, Any] = field(default_factory=dict)
     load: Load = "trace"
     num_prompts: int | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
     mix: Mapping[str, float] = field(default_factory=dict)
     tenants: Mapping[str, float] = field(default_factory=dict)
     sample: float | None = None
@@ -106,6 +132,17 @@ class Scenario:
     dtype: str = "bf16"
     kv_dtype: str = "bf16"
     tensor_parallel_size: int = 1
+    replicas: int = 1
+    router: str = "round-robin"
+    queue_limit: int | None = None
+    overflow: str = "shed"
+    classes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    autoscale: str | None = None
+    min_replicas: int = 1
+    max_replicas: int | None = None
+    startup_delay: float = 60.0
+    cooldown: float = 300.0
+    isolation: bool = False
     cost_model: CostModel | str = "auto"
     cuda_graph_sizes: str = "none"
     scheduler_overhead: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -115,80 +152,36 @@ class Scenario:
     gpu_memory_utilization: float = 0.92
     kv_capacity_tokens: float | None = None
     goodput: Mapping[str, float] = field(default_factory=dict)
+    prices: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
     exact: bool = False
+    read: Trace | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.load not in ("saturated", "trace"):
-            raise InputError(f"load must be saturated or trace, not {self.load!r}")
-        for name in ("num_prompts", "max_concurrency", "max_model_len", "tensor_parallel_size", "repeat"):
-            checks.count(name, getattr(self, name))
-        for name in ("rate_scale", "request_rate", "burstiness", "kv_capacity_tokens", "gpu_memory_utilization",
-                     "ttft_timeout", "request_timeout", "sample"):
-            checks.above_zero(name, getattr(self, name))
-        if self.gpu_memory_utilization > 1:
-            raise InputError(f"gpu_memory_utilization must be at most 1, not {self.gpu_memory_utilization}")
-        checks.count("seed", self.seed, 0)
-        if self.kv_capacity_tokens not in (None, inf) and self.kv_capacity_tokens != int(self.kv_capacity_tokens or 0):
-            raise InputError(f"kv_capacity_tokens must be a whole number or inf, not {self.kv_capacity_tokens!r}")
-        for name in MAPPINGS:
-            if not isinstance(getattr(self, name), Mapping):
-                raise InputError(f"{name} must map names to values, not {getattr(self, name)!r}")
-        self._check_traffic()
-        for policy, overhead in self.scheduler_overhead.items():
-            checks.not_negative(f"scheduler_overhead of {policy}", *checks.pair("scheduler_overhead", overhead))
-            checks.lasting(f"scheduler_overhead of {policy}", *overhead)
-        checks.not_negative("request_overhead", self.request_overhead or 0)
-        checks.lasting("request_overhead", self.request_overhead or 0)
-        if self.noise not in (None, "profile"):
-            checks.not_negative("noise, if not profile,", self.noise)
-        if self.error_band not in (None, "stated"):
-            checks.above_zero("error_band", self.error_band)
-            if not self.error_band < MOST_BIAS:    # type: ignore[operator]
-                raise InputError(f"error_band must be below {MOST_BIAS} percent, not {self.error_band}")
-        if not isinstance(self.exact, bool):
-            raise InputError(f"exact must be true or false, not {self.exact!r}")
-        if not isinstance(self.trace, Trace | str):
-            raise InputError(f"trace must be a Trace, a name or a file, not {self.trace!r}")
-        if not isinstance(self.policy, Policy | str):
-            raise InputError(f"policy must be a name or a policy object such as Vllm(), not {self.policy!r}")
-        for metric, limit in self.goodput.items():
-            if metric not in ("ttft", "tpot", "e2el"):
-                raise InputError(f"unknown goodput objective {metric!r} (known: ttft, tpot, e2el)")
-            checks.above_zero(f"goodput {metric}", limit)
+        check(self)
+        for name in FRACTIONS:    # so that 2 and 2.0 ask, and answer, the same
+            if type(value := getattr(self, name)) is int:
+                object.__setattr__(self, name, float(value))
 
-    def _check_traffic(self) -> None:
-        """What is done to the trace, and how patient the client is."""
-        if self.too_long not in ("reject", "truncate"):
-            raise InputError(f"too_long must be reject or truncate, not {self.too_long!r}")
-        if self.turns not in ("wait", "recorded"):
-            raise InputError(f"turns must be wait or recorded, not {self.turns!r}")
-        if not isinstance(self.require_prefixes, bool):
-            raise InputError(f"require_prefixes must be true or false, not {self.require_prefixes!r}")
-        if self.sample is not None and self.sample > 1:
-            raise InputError(f"sample must be at most 1, not {self.sample}")
-        for name in ("mix", "tenants"):
-            for part, weight in getattr(self, name).items():
-                checks.above_zero(f"{name} {part}", weight)
-        for name in ("ttft_timeout", "request_timeout", "retry_backoff", "cap_gaps"):
-            checks.not_negative(name, getattr(self, name) or 0)
-            if (getattr(self, name) or 0) > checks.FARTHEST:
-                raise InputError(f"{name} must be at most {checks.FARTHEST:g} seconds, not {getattr(self, name)}")
-        checks.count("max_retries", self.max_retries, 0)
-        if self.max_retries > 30:
-            raise InputError(f"max_retries must be at most 30, not {self.max_retries}")
-        replaces = shape_of(self.shape).replaces if self.shape is not None else False
-        if (self.request_rate is not None) + (self.rate_scale != 1) + replaces > 1:
-            raise InputError("rate_scale speeds up the trace's own times, and request_rate and the ramps and stages of "
-                             "shape replace them: give one")
+    @property
+    def behind_router(self) -> bool:
+        """Whether there is a router between client and engine."""
+        return self.replicas > 1 or self.queue_limit is not None or self.autoscale is not None
 
     def but(self, **changes: Any) -> Scenario:
         """The same scenario with some fields changed."""
-        return replace(self, **changes)
+        return replace(self, **({} if self._still_read(changes) else {"read": None}) | changes)
+
+    def _still_read(self, changes: Mapping[str, Any]) -> bool:
+        """Whether the trace at hand is that of the changed scenario, or can be cut to it."""
+        if self.num_prompts is None:
+            return not READ_FROM & set(changes)
+        asked = changes.get("num_prompts", self.num_prompts)
+        return not (READ_FROM | HELD_BY) & set(changes) and asked is not None and asked <= self.num_prompts
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values; objects are named, a trace with its digest."""
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        """All that is asked, as plain values; objects are named, a trace with its digest."""
+        plain = {name: getattr(self, name) for name in FIELDS}
         for name in MAPPINGS:
             plain[name] = dict(plain[name])
         if isinstance(self.trace, Trace):
@@ -200,8 +193,12 @@ class Scenario:
         return {name: "inf" if value == float("inf") else value for name, value in plain.items()}
 
 
+FIELDS = tuple(name for name in Scenario.__dataclass_fields__ if name != "read")
+"""All that a scenario asks, in order."""
+
+
 def scenario_of(**fields: Any) -> Scenario:
     """A scenario with these fields; one that it does not have is an InputError with the nearest name."""
     for name in fields:
-        choose("field of a scenario", name, Scenario.__dataclass_fields__)
+        choose("field of a scenario", name, FIELDS)
     return Scenario(**fields)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -30,8 +32,10 @@ from simulator.patience import Patience
 from simulator.policies import POLICIES
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policy
+from simulator.replication import check_trace
 from simulator.scenario import Scenario
-from simulator.traffic import longest_request, patience_of, read_trace, under_load
+from simulator.scenarios.record import files_of
+from simulator.traffic import classed, longest_request, patience_of, read_trace, under_load
 from traces import Declared, Trace
 
 Ints = NDArray[np.int64]
@@ -52,11 +56,12 @@ class Setup:
         pool: The four terms of the KV pool; None where the capacity was given.
         model: The model's shape.
         cost: The price of a step.
-        noise: Draws how long steps last; None: as long as they cost.
+        noise: What draws how long the steps of a replica last, by its number; None: as long as they cost.
         scheduling: What the scheduler adds to a step, in ns: (constant, for each request that runs).
         request_overhead: What a request spends outside the engine's steps, in ns.
         truncated: Requests that lost tokens because the model does not hold them.
         patience: How long the client waits.
+        files: Digests of the files that the scenario names, by path, when they were read.
     """
 
     scenario: Scenario
@@ -69,11 +74,12 @@ class Setup:
     pool: KvPool | None
     model: ModelSpec
     cost: CostModel
-    noise: Noise | None = None
+    noise: Callable[[int], Noise] | None = None
     scheduling: tuple[int, int] = (0, 0)
     request_overhead: int = 0
     truncated: int = 0
     patience: Patience = field(default_factory=Patience)
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prompt(self) -> Ints:
@@ -94,6 +100,11 @@ class Setup:
     def verdict(self) -> NDArray[np.int8]:
         """What the gate says, as a code into `gate.VERDICTS`, by request index."""
         return self.rows.verdict
+
+    @property
+    def most_outstanding(self) -> int:
+        """Most requests that one replica has: what its front end takes, and what the router hands it."""
+        return min(self.policy.max_outstanding, self.scenario.queue_limit or UNLIMITED)
 
     @property
     def turns_wait(self) -> bool:
@@ -118,7 +129,8 @@ def prepare(scenario: Scenario) -> Setup:
     model_len = longest_request(scenario)
     pool, capacity = _pool(scenario, model)
     source = read_trace(scenario)
-    trace, cut = under_load(source, scenario), 0
+    check_trace(scenario, source)
+    trace, cut = classed(under_load(source, scenario), scenario.classes), 0
     if scenario.too_long == "truncate":
         trace, cut = traces.truncated(trace, model_len)
     declared = traces.declare(trace, scenario.max_tokens, model_len)
@@ -132,7 +144,7 @@ def prepare(scenario: Scenario) -> Setup:
     overhead = _request_overhead(scenario, cost)
     return Setup(scenario, source.digest, trace, declared, rows, deployment, asked.resolve(deployment), pool, model,
                  cost, _noise(scenario, cost), scheduling(scenario, asked.name), overhead, cut,
-                 patience_of(scenario, streams=asked.streams, overhead=overhead))
+                 patience_of(scenario, streams=asked.streams, overhead=overhead), files_of(scenario))
 
 
 def _deployment(scenario: Scenario, capacity: int, model_len: int, rows: Rows) -> Deployment:
@@ -150,8 +162,12 @@ def _cost(scenario: Scenario, model: ModelSpec) -> CostModel:
     return CapturedGraphs(cost, sizes) if sizes else cost
 
 
-def _noise(scenario: Scenario, cost: CostModel) -> Noise | None:
-    return None if scenario.noise is None else noise_for(cost, scenario.noise, scenario.seed)
+def _noise(scenario: Scenario, cost: CostModel) -> Callable[[int], Noise] | None:
+    if scenario.noise is None:
+        return None
+    noise = partial(noise_for, cost, scenario.noise, scenario.seed)
+    noise(0)    # a cost model that states no error is refused here
+    return noise
 
 
 def _request_overhead(scenario: Scenario, cost: CostModel) -> int:

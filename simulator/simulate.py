@@ -6,28 +6,29 @@ It wires the parts together, runs the clock and checks that nobody got lost.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from simpy import Environment
 
 from cost_models import Biased
 from simulator.band import BANDED, Band
 from simulator.clients import Client
-from simulator.errors import StalledError
+from simulator.errors import InputError, StalledError
 from simulator.events import Watcher
+from simulator.gate import ABSENT
 from simulator.memory.base import UNLIMITED
-from simulator.pipeline import replica_for
 from simulator.policies import Policy
-from simulator.pricing import Pricing
 from simulator.replica import Replica
 from simulator.request import Request
 from simulator.result import Result
 from simulator.scenario import Scenario, scenario_of
 from simulator.sending import sending
+from simulator.serving import Serving
 from simulator.setup import Setup, prepare
+from simulator.tenancy import tenant_codes
 from traces import Trace
 
 Ear = Callable[[Request], None]
@@ -35,6 +36,8 @@ Ear = Callable[[Request], None]
 Progress = Callable[[int, int], None]
 """Called now and then with (requests answered, requests accepted)."""
 PROGRESS_EVERY = 256
+MOST_TENANTS = 100
+"""That are simulated one by one."""
 
 
 def simulate(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vllm", **options: Any) -> Result:
@@ -54,10 +57,24 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
     `env` is a fresh SimPy environment of the caller, who wants to look at it afterwards.
     """
     setup = prepare(scenario)
-    bias = _bias(setup)
-    told = _sharing(progress, 1 if bias is None else 3)
+    bias, others = _bias(setup), _alone(setup)
+    told = _sharing(progress, 1 + (0 if bias is None else 2) + len(others))
     result = _simulated(setup, next(told), watch, env)
-    return result if bias is None else replace(result, band=_band(setup, bias, told))
+    if bias is not None:
+        result = replace(result, band=_band(setup, bias, told))
+    alone = {tenant: _simulated(other, next(told)).timeline for tenant, other in others.items()}
+    return replace(result, alone=alone) if alone else result
+
+
+def _alone(setup: Setup) -> dict[str, Setup]:
+    """By tenant the same setup, in which nobody else sends anything; none unless that is asked for."""
+    if not setup.scenario.isolation:
+        return {}
+    names, codes = tenant_codes(setup.trace)
+    if len(names) > MOST_TENANTS:
+        raise InputError(f"isolation simulates each tenant by itself, and {setup.trace.name} names {len(names):,}: "
+                         f"choose up to {MOST_TENANTS} of them with tenants")
+    return {name: replace(setup, rows=setup.rows.reject(ABSENT, codes != place)) for place, name in enumerate(names)}
 
 
 def _bias(setup: Setup) -> float | None:
@@ -68,8 +85,8 @@ def _bias(setup: Setup) -> float | None:
 
 def _band(setup: Setup, bias: float, told: Iterator[Progress | None]) -> Band:
     """The figures of two more runs: every step so much shorter, and so much longer."""
-    shorter, longer = (_simulated(replace(setup, cost=Biased(setup.cost, factor), policy=replace(setup.policy)),
-                                  next(told)).summary() for factor in (1 - bias, 1 + bias))
+    shorter, longer = (_simulated(replace(setup, cost=Biased(setup.cost, factor)), next(told)).summary()
+                       for factor in (1 - bias, 1 + bias))
     return Band(bias, *({name: summary[name] for name in BANDED} for summary in (shorter, longer)))
 
 
@@ -90,16 +107,13 @@ def _simulated(setup: Setup, progress: Progress | None = None, watch: Watcher | 
     requests, conversations = sending(setup)
     client = Client(env, requests, _most_outstanding(setup), setup.patience, _counter(accepted, progress),
                     conversations)
-    memory = setup.policy.memory(setup.deployment, setup.output)
-    replica = replica_for(env, setup.policy, memory, Pricing(setup.cost, setup.noise, setup.scheduling),
-                          setup.output.data, exact=setup.scenario.exact,
-                          on_finish=_delayed(env, setup, client.finished), on_refuse=client.refused,
-                          on_cancel=client.cancelled if setup.patience.ends else None, watch=watch)
-    client.send_to(replica)
+    serving = Serving(env, setup, _delayed(env, setup, client.finished), client.refused,
+                      client.cancelled if setup.patience.ends else None, watch)
+    client.send_to(serving.door)
     with _without_collector():
         env.run()
-    _check(replica, client, accepted, conversations.skipped if conversations else 0)
-    return Result(setup, replica.record.freeze())
+    _check(serving.replicas, client, accepted, conversations.skipped if conversations else 0)
+    return serving.result()
 
 
 @contextmanager
@@ -117,7 +131,8 @@ def _without_collector() -> Iterator[None]:
 def _most_outstanding(setup: Setup) -> int:
     """Most requests that the client has outstanding. One that saturates keeps to what the engine's door lets in."""
     limit = setup.scenario.max_concurrency or UNLIMITED
-    return min(limit, setup.policy.max_outstanding) if setup.scenario.load == "saturated" else limit
+    takes = setup.most_outstanding * setup.scenario.replicas
+    return min(limit, takes) if setup.scenario.load == "saturated" else limit
 
 
 def _delayed(env: Environment, setup: Setup, ear: Ear) -> Ear:
@@ -146,13 +161,20 @@ def _counter(accepted: int, progress: Progress | None) -> Callable[[], None] | N
     return heard
 
 
-def _check(replica: Replica, client: Client, accepted: int, skipped: int) -> None:
+def _check(replicas: Sequence[Replica], client: Client, accepted: int, skipped: int) -> None:
     """Every accepted request was answered, refused, given up or skipped, and all memory is back."""
-    queue, memory, name = replica.queue, replica.memory, replica.policy.name
-    if replica.finished + client.refused_for_good + client.aborted + skipped != accepted or len(queue):
-        waits = f"; the head of the queue has {queue.waiting[0]}" if queue.waiting else ""
-        raise StalledError(f"{name}: stalled at {replica.env.now / 1e9:.6f} s with {len(queue.waiting)} waiting and "
-                           f"{len(queue.running)} running, {replica.finished} of {accepted} answered, "
-                           f"{memory.free} of {memory.capacity} blocks free{waits}")
-    if memory.used:
-        raise StalledError(f"{name}: {memory.used} blocks of memory are held by nobody at the end")
+    finished = sum(replica.finished for replica in replicas)
+    stuck = next((replica for replica in replicas if len(replica.queue)), None)
+    if finished + client.refused_for_good + client.aborted + skipped != accepted or stuck:
+        _stalled(stuck or replicas[0], finished, accepted)
+    for replica in replicas:
+        if used := replica.memory.used:
+            raise StalledError(f"{replica.policy.name}: {used} blocks of memory are held by nobody at the end")
+
+
+def _stalled(replica: Replica, finished: int, accepted: int) -> NoReturn:
+    queue, memory = replica.queue, replica.memory
+    waits = f"; the head of the queue has {queue.waiting[0]}" if queue.waiting else ""
+    raise StalledError(f"{replica.policy.name}: stalled at {replica.env.now / 1e9:.6f} s with {len(queue.waiting)} "
+                       f"waiting and {len(queue.running)} running, {finished} of {accepted} answered, "
+                       f"{memory.free} of {memory.capacity} blocks free{waits}")

@@ -10,7 +10,6 @@ from simulator.columns import Ints
 from simulator.memory import UNLIMITED, Memory
 from simulator.record import Record
 from simulator.setup import Setup
-from simulator.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -74,19 +73,17 @@ class Gaps:
     waited_from: Ints
 
 
-def gaps_between(record: Record, line: Timeline) -> Gaps:
-    """Every gap from the first request sent to the last step, cut where a client hangs up in it.
+def gaps_between(record: Record, left: Ints, there: tuple[int, int]) -> Gaps:
+    """Every gap while the replica is there, cut where a client hangs up in it, given when those left who were answered.
 
     Nobody is admitted in a gap, so a queue only grows between the cuts.
     """
-    if not len(record.ends):
-        return Gaps(*(np.zeros(0, np.int64) for _ in range(5)))
     sent = np.sort(record.sent[:, 1])
-    before, after = np.concatenate((sent[:1], record.plan_ends[:-1])), record.plan("start")    # each plan
+    before, after = np.append(there[0], record.plan_ends), np.append(record.plan("start"), there[1])
     idle = after > before
     start, end = _cut(before[idle], after[idle], record.cancelled[:, 1])
     in_slots = _until(record.stays[:, 1], start) - _until(record.stays[:, 2], start)
-    waiting = _until(sent, start) - _until(line.left, start) - _until(record.cancelled[:, 1], start) - in_slots
+    waiting = _until(sent, start) - _until(left, start) - _until(record.cancelled[:, 1], start) - in_slots
     next_sent = np.append(sent, end[-1:])[_until(sent, start)]
     return Gaps(_until(record.ends, start) - 1, start, end, in_slots,
                 np.minimum(np.where(waiting > 0, start, next_sent), end))

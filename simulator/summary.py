@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cost_models import StepShape
+from simulator.balance import balance
 from simulator.band import NO_BAND
 from simulator.distribution import PERCENTILE_METHOD
 from simulator.errors import InputError, choose
-from simulator.gaps import gap_lists, spans_of
 from simulator.gate import VERDICTS
+from simulator.limits import STOPPED_BY
 from simulator.memory.base import UNLIMITED
-from simulator.metrics import METRICS, MS, json_keys, meets
+from simulator.metrics import METRICS, MS, json_keys
+from simulator.scenario import Scenario
+from simulator.tenancy import fairness
 from simulator.throughput import (
     Window,
     before_tail,
@@ -52,7 +55,8 @@ def summarise(result: Result, percentiles: Sequence[float], metrics: Sequence[st
             raise InputError(f"a percentile lies between 0 and 100, not at {percent!r}")
     names = [choose("latency metric", name, LATENCIES) for name in metrics]
     return {**_header(result), **_deployment(result), **_requests(result), **_throughput(result),
-            **_statistics(result, names, tuple(percentiles)), **_resources(result),
+            **_statistics(result, names, tuple(percentiles)), **_resources(result), **balance(result),
+            **fairness(result.tenants),
             **(result.band.record() if result.band else NO_BAND)}
 
 
@@ -99,10 +103,21 @@ def _deployment(result: Result) -> dict[str, Any]:
             "noise": scenario.noise, "cuda_graph_sizes": scenario.cuda_graph_sizes,
             "scheduler_overhead_ms": setup.scheduling[0] / MS, "scheduler_overhead_per_request_ms":
             setup.scheduling[1] / MS, "request_overhead_ms": setup.request_overhead / MS,
-            "gpu": scenario.gpu, "tensor_parallel_size": scenario.tensor_parallel_size, "dtype": scenario.dtype,
-            "kv_dtype": scenario.kv_dtype, "max_model_len": setup.deployment.max_model_len, "seed": scenario.seed,
+            "gpu": scenario.gpu, "tensor_parallel_size": scenario.tensor_parallel_size,
+            **_replication(scenario), "dtype": scenario.dtype, "kv_dtype": scenario.kv_dtype,
+            "max_model_len": setup.deployment.max_model_len, "seed": scenario.seed,
             "trace": setup.trace.name, "trace_digest": setup.digest, "max_tokens": setup.declared.rule,
             "goodput": _joined(scenario.goodput, ":"), "simulator_version": __version__}
+
+
+def _replication(scenario: Scenario) -> dict[str, Any]:
+    """How many replicas there are and how requests come to them; None where nothing hangs on it."""
+    routed = {name: getattr(scenario, name) if scenario.behind_router else None
+              for name in ("router", "queue_limit", "overflow")}
+    scaled = {name: getattr(scenario, name) if scenario.autoscale else None
+              for name in ("autoscale", "min_replicas", "max_replicas", "startup_delay", "cooldown")}
+    classes = {tenant: _joined(promised, ":") for tenant, promised in scenario.classes.items()}
+    return {"replicas": scenario.replicas, **routed, "classes": _joined(classes, "="), **scaled}
 
 
 def _requests(result: Result) -> dict[str, Any]:
@@ -132,9 +147,9 @@ def _impatience(result: Result) -> dict[str, Any]:
 
 
 def _throughput(result: Result) -> dict[str, Any]:
-    line, objectives = result.timeline, result.scenario.goodput
+    line = result.timeline
     whole, steady, early = whole_run(line), steady_window(line), before_tail(line)
-    good = whole.rate(int(meets(line, objectives).sum())) if objectives else None
+    good = None if result.met is None else whole.rate(int(result.met.sum()))
     return {"duration": _seconds(whole), "offered_request_rate": _offered(result),
             "request_throughput": whole.request_rate, "request_goodput": good,
             "output_throughput": whole.output_rate, "total_token_throughput": whole.total_rate,
@@ -166,38 +181,18 @@ def _statistics(result: Result, names: Sequence[str], percentiles: tuple[float, 
 def _resources(result: Result) -> dict[str, Any]:
     lost, slots, tokens = result.waste, result.slot_ledger, result.token_ledger.parts
     ranged = result.setup.cost.in_range(StepShape(1, 1)) is not None
-    used, hits = result.kv_use, result.prefix_hits
+    used, hits, bounds = result.kv_use, result.prefix_hits, result.limits or {}
     return {"cached_tokens": hits and hits[0], "prefix_cache_hit_rate": hits[0] / hits[1] if hits and hits[1] else None,
             "preemptions": int(result.timeline.preemptions.sum()), "recomputed_tokens": tokens["recompute"],
             "padding_tokens": tokens["padding"], "mean_batch_size": effective_batch(result.record),
             "slot_utilization": slots.share("decode", "prefill"),
             "slot_seconds": (slots.total or 0) / 1e9, "slots": result.slots.count,
-            "slots_counted": slots.of, "idle_slot_seconds": lost.idle_slots, "padding_seconds": lost.padding,
+            "slots_counted": slots.of, "filling_request_rate": result.filling_rate,
+            "no_queue_share": bounds.get("nothing"),
+            **{f"stopped_by_{name}_share": bounds.get(name) for name in STOPPED_BY},
+            "idle_slot_seconds": lost.idle_slots, "padding_seconds": lost.padding,
             "kv_usage_mean": used[0], "kv_usage_max": used[1], "steps": len(result.record.ends),
             "out_of_range_steps": result.record.out_of_range if ranged else None}
-
-
-def details(result: Result) -> dict[str, list[Any]]:
-    """The arrays of the detailed JSON, an entry a row of the trace, in seconds; None for what was not served."""
-    setup, line, record = result.setup, result.timeline, result.record
-    rows = len(setup.output)
-    lists: list[list[int]] = [[] for _ in line.request]
-    if line.streams:
-        lists = gap_lists(record, spans_of(record, line.request), line.request)
-    times = {"ttfts": line.ttft, "latencies": line.e2el, "queue_times": line.queue_time}
-    return {"input_lens": setup.prompt.tolist(), "output_lens": _at(rows, line.request, line.output.tolist()),
-            **{name: _at(rows, line.request, (ns / 1e9).tolist()) for name, ns in times.items()},
-            "itls": _at(rows, line.request, [[ns / 1e9 for ns in gaps] for gaps in lists]),
-            "start_times": [None if ns < 0 else ns / 1e9 for ns in result.outcomes.sent.tolist()],
-            "errors": [reason or "" for reason in result.outcomes.reason]}
-
-
-def _at(rows: int, where: Any, values: list[Any]) -> list[Any]:
-    """The values at these rows, None at the others."""
-    column: list[Any] = [None] * rows
-    for row, value in zip(where.tolist(), values, strict=True):
-        column[row] = value
-    return column
 
 
 def plain(value: Any) -> Any:

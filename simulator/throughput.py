@@ -98,7 +98,10 @@ def most_tokens_in_a_second(record: Record, line: Timeline) -> int | None:
         at, tokens = line.last_delivered[order], line.output[order]
     second = (at - line.sent.min()) // SECOND
     begins = np.flatnonzero(np.diff(second, prepend=second[0] - 1))
-    return int(np.add.reduceat(tokens, begins).max())
+    seconds, place = np.unique(second[begins], return_inverse=True)    # each replica's own seconds follow one another
+    sums = np.zeros(len(seconds), np.int64)
+    np.add.at(sums, place, np.add.reduceat(tokens, begins))
+    return int(sums.max())
 
 
 def most_requests_in_a_second(line: Timeline) -> int | None:

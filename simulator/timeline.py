@@ -107,6 +107,13 @@ def finished(setup: Setup, record: Record) -> Ints:
     return np.flatnonzero((emitted == setup.output) & left)
 
 
+def departures(setup: Setup, record: Record) -> tuple[Ints, Ints]:
+    """Rows of the trace whose requests were answered, in order, and when each gave up its slot for good, ns."""
+    request = finished(setup, record)
+    stayed, _, until = record.last_stays.T
+    return request, _latest(len(setup.output), stayed, until)[request]
+
+
 def _earliest(rows: int, keys: Ints, values: Ints) -> Ints:
     """The first of the values of each key; of the same key, the record lists earlier ones first. 0 for other rows."""
     return _latest(rows, keys[::-1], values[::-1])

@@ -1,7 +1,8 @@
 """Trace events: a run in the format that Perfetto and chrome://tracing open. It computes no metric.
 
-The replica is a process; its first thread shows the steps, then each slot is a thread. A request is a slice for each
+Each replica is a process; its first thread shows the steps, then each slot is a thread. A request is a slice for each
 stay in a slot, and what it does there lies inside of it. Queue and KV cache are counters, preemptions are instants.
+A router is one more process: it counts who waits there, and the replicas that are ready.
 Source: the Trace Event Format, whose times are in microseconds; three decimals keep whole nanoseconds.
 Slices of one thread lie side by side or inside one another, for viewers drop those that cross.
 """
@@ -9,35 +10,57 @@ Slices of one thread lie side by side or inside one another, for viewers drop th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simulator.cluster import Cluster
 from simulator.columns import Ints
 from simulator.occupancy import Stay, occupancy
 from simulator.record import Record
 from simulator.recorder import OBSTACLES
+from simulator.served import Served
 from simulator.version import __version__
 
 if TYPE_CHECKING:
     from simulator.result import Result
 
-REPLICA, STEPS = 1, 1
-"""The replica's process id, and the thread of its steps; slot 1 has the thread after it."""
+ROUTER, REPLICA, STEPS = 0, 1, 1
+"""Process ids of router and first replica, and the thread of the steps; slot 1 has the thread after it."""
 
 Event = dict[str, Any]
 
 
 def trace_events(result: Result) -> Iterator[Event]:
-    """All events of a run, one by one: what things are called, then slots, steps and counters."""
-    record = result.record
-    yield from _names(result)
-    yield from _requests(result)
+    """All events of a run, one by one, replica by replica."""
+    rows = {request: at for at, request in enumerate(result.timeline.request.tolist())}
+    for process, served in enumerate(result.served, REPLICA):
+        for event in _replica(result, served, rows, f"replica {process}"):
+            yield event if process == REPLICA else event | {"pid": process}
+    if result.cluster is not None:
+        yield from (event | {"pid": ROUTER} for event in _router(result.cluster, result.scenario.router))
+
+
+def _router(cluster: Cluster, rule: str) -> Iterator[Event]:
+    """The events of a router: how many requests wait there, and how many replicas could run something."""
+    yield _event("M", "process_name", args={"name": f"router: {rule}"})
+    sent, handed = cluster.whole.sent[:, 1], np.concatenate([record.sent[:, 1] for record in cluster.records])
+    yield from _counter("router", "waiting", *_level((sent, 1), (handed, -1), (cluster.gave_up, -1)))
+    ready, gone = np.array(cluster.there(), np.int64).reshape(-1, 2).T
+    yield from _counter("replicas", "ready", *_level((ready, 1), (gone, -1)))
+
+
+def _replica(result: Result, served: Served, rows: Mapping[int, int], name: str) -> Iterator[Event]:
+    """The events of one replica: what things are called, then slots, steps and counters."""
+    record = served.record
+    yield from _names(record, f"{name}: {result.policy.name}")
+    yield from _requests(result, record, rows)
     yield from _steps(record)
     yield from _counter("requests", "waiting", *_waiting(record))
     yield from _counter("requests", "running", *_running(record))
-    yield from _counter("KV cache", "used tokens", *_used(result))
+    yield from _counter("KV cache", "used tokens", *_used(served, result.block_size))
 
 
 def document(result: Result) -> Iterator[str]:
@@ -51,22 +74,24 @@ def document(result: Result) -> Iterator[str]:
     yield "\n]}\n"
 
 
-def _names(result: Result) -> Iterator[Event]:
+def _names(record: Record, process: str) -> Iterator[Event]:
     """Names of the process and its threads, and their order."""
-    yield _event("M", "process_name", args={"name": f"replica 1: {result.policy.name}"})
-    slots = int(_running(result.record)[1].max(initial=0))
+    yield _event("M", "process_name", args={"name": process})
+    slots = int(_running(record)[1].max(initial=0))
     for thread in range(STEPS, STEPS + slots + 1):
         name = "steps" if thread == STEPS else f"slot {thread - STEPS}"
         yield _event("M", "thread_name", tid=thread, args={"name": name})
         yield _event("M", "thread_sort_index", tid=thread, args={"sort_index": thread})
 
 
-def _requests(result: Result) -> Iterator[Event]:
-    """A slice a stay, slices inside for what the request does, and an instant where it loses its slot."""
-    rows = {request: at for at, request in enumerate(result.timeline.request.tolist())}
-    stays = np.bincount(result.record.stays[:, 0], minlength=len(result.setup.output)).tolist()
-    begun = [0] * len(stays)
-    for stay in occupancy(result.record):
+def _requests(result: Result, record: Record, rows: Mapping[int, int]) -> Iterator[Event]:
+    """A slice a stay, slices inside for what the request does, and an instant where it loses its slot.
+
+    `rows` are the places of the requests in the timeline.
+    """
+    stays = Counter(record.stays[:, 0].tolist())
+    begun: Counter[int] = Counter()
+    for stay in occupancy(record):
         begun[stay.request] += 1
         about = _about(result, stay.request, rows.get(stay.request)) | {"stay": begun[stay.request]}
         yield from _slices(stay, about)
@@ -118,12 +143,12 @@ def _running(record: Record) -> tuple[Ints, Ints]:
     return _level((record.stays[:, 1], 1), (record.stays[:, 2], -1))
 
 
-def _used(result: Result) -> tuple[Ints, Ints]:
+def _used(served: Served, block_size: int) -> tuple[Ints, Ints]:
     """Tokens of memory held from each instant on; none while nobody is in a slot."""
-    record, gaps = result.record, result.gaps
+    record, gaps = served.record, served.gaps
     idle = gaps.start[gaps.in_slots == 0]
     at = np.concatenate((record.starts, idle, record.ends[-1:]))
-    used = np.concatenate((record.step("used") * result.block_size, np.zeros(len(at) - len(record.ends), np.int64)))
+    used = np.concatenate((record.step("used") * block_size, np.zeros(len(at) - len(record.ends), np.int64)))
     order = np.argsort(at, kind="stable")
     return _changes(at[order], used[order])
 

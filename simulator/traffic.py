@@ -6,6 +6,9 @@ answers stream, and no cost.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,11 +27,24 @@ ARRIVALS, SAMPLE = 1, 2
 
 def source(scenario: Scenario) -> Trace:
     """The scenario's trace as it was recorded, before anything is done to it."""
-    return _loaded(scenario.trace, scenario)
+    return _loaded(scenario.trace, scenario, scenario.reading)
 
 
 def read_trace(scenario: Scenario) -> Trace:
     """The scenario's trace, as far as it is used, at its own times."""
+    trace = _composed(scenario) if scenario.read is None else scenario.read
+    if scenario.require_prefixes:
+        trace.require_prefixes()
+    return trace if scenario.num_prompts is None else traces.capped(trace, scenario.num_prompts, _held(trace, scenario))
+
+
+def as_read(scenario: Scenario) -> Scenario:
+    """The same scenario with its trace at hand, so that more runs on it need not read it again."""
+    return scenario if scenario.read is not None else scenario.but(read=read_trace(scenario))
+
+
+def _composed(scenario: Scenario) -> Trace:
+    """The trace with all that is mixed in, of those tenants, as that sample, so many times."""
     trace = source(scenario)
     if scenario.mix:
         others = [(_loaded(name, scenario), weight) for name, weight in scenario.mix.items()]
@@ -37,16 +53,7 @@ def read_trace(scenario: Scenario) -> Trace:
         trace = traces.of_tenants(trace, scenario.tenants)
     if scenario.sample is not None:
         trace = traces.sampled(trace, scenario.sample, _chance(scenario, SAMPLE))
-    trace = traces.repeated(trace, scenario.repeat)
-    if scenario.require_prefixes:
-        trace.require_prefixes()
-    return trace if scenario.num_prompts is None else traces.capped(trace, scenario.num_prompts, _held(trace, scenario))
-
-
-def as_read(scenario: Scenario) -> Scenario:
-    """The same scenario with its trace read, so that more runs on it need not read it again."""
-    read: dict[str, Any] = {"trace": read_trace(scenario), "mix": {}, "tenants": {}, "sample": None, "repeat": 1}
-    return scenario.but(**read)
+    return traces.repeated(trace, scenario.repeat)
 
 
 def under_load(trace: Trace, scenario: Scenario) -> Trace:
@@ -55,6 +62,27 @@ def under_load(trace: Trace, scenario: Scenario) -> Trace:
     if scenario.shape or not saturated:
         trace = _timed(trace, scenario)
     return trace.saturated() if saturated else trace
+
+
+def classed(trace: Trace, classes: Mapping[str, Mapping[str, float]]) -> Trace:
+    """The trace with the priorities of the tenants' classes; others keep theirs, which is 0 if they have none."""
+    if not any("priority" in each for each in classes.values()):
+        return trace
+    own = [0] * len(trace) if trace.priority is None else trace.priority.tolist()
+    urgent = [int(classes.get(name, {}).get("priority", before))
+              for name, before in zip(trace.tenant or (), own, strict=True)]
+    return replace(trace, priority=np.array(urgent, np.int64))
+
+
+def sessions_of(trace: Trace) -> list[int]:
+    """The conversation of each row, as a number; -1 where it belongs to none, and nothing where no row does."""
+    if trace.session is not None:
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(trace.session))}
+        return [numbers[name] if name else -1 for name in trace.session]
+    first: list[int] = []
+    for row, parent in enumerate([] if trace.parent is None else trace.parent.tolist()):
+        first.append(row if parent < 0 else first[parent])
+    return first
 
 
 def longest_request(scenario: Scenario) -> int:
@@ -76,8 +104,8 @@ def patience_of(scenario: Scenario, *, streams: bool, overhead: int) -> Patience
     return Patience(first, whole, scenario.max_retries, round(scenario.retry_backoff * NS))
 
 
-def _loaded(trace: Trace | str, scenario: Scenario) -> Trace:
-    return trace if isinstance(trace, Trace) else traces.load(trace, seed=scenario.seed)
+def _loaded(trace: Trace | str, scenario: Scenario, reading: Mapping[str, Any] = MappingProxyType({})) -> Trace:
+    return trace if isinstance(trace, Trace) else traces.load(trace, seed=scenario.seed, **reading)
 
 
 def _chance(scenario: Scenario, stream: int) -> np.random.Generator:

@@ -14,7 +14,9 @@ from simulator.cli.compare import compare
 from simulator.cli.conformance import conformance
 from simulator.cli.cost import show
 from simulator.cli.explain import explain
+from simulator.cli.init import init
 from simulator.cli.listing import list_
+from simulator.cli.plan import plan
 from simulator.cli.plot import plot
 from simulator.cli.reproduce import reproduce
 from simulator.cli.run import run
@@ -44,8 +46,10 @@ app.command("compare")(compare)
 app.command("why")(why)
 app.command("explain")(explain)
 app.command("run")(run)
+app.command("plan")(plan)
 app.command("sweep")(sweep)
 app.command("plot")(plot)
+app.command("init")(init)
 app.command("list")(list_)
 app.command("conformance")(conformance)
 app.command("reproduce")(reproduce)

@@ -70,9 +70,21 @@ def loads(incomplete: str) -> list[str]:
     return _starting(("trace", "saturated"), incomplete)
 
 
+def routers(incomplete: str) -> list[str]:
+    """Rules by which a router chooses a replica."""
+    from simulator.routing import ROUTERS
+    return _starting(ROUTERS, incomplete)
+
+
 def backends(incomplete: str) -> list[str]:
     """Where runs can take place."""
     return _starting(("local", "dask", "ray"), incomplete)
+
+
+def overflows(incomplete: str) -> list[str]:
+    """What may become of a request that no replica takes."""
+    from simulator.overflow import OVERFLOWS
+    return _starting(OVERFLOWS, incomplete)
 
 
 def engines(incomplete: str) -> list[str]:

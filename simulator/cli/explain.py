@@ -18,6 +18,9 @@ from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Simulated
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.tables import print_table
+from simulator.policies.making import make_policies
+from simulator.scenario import scenario_of
+from simulator.scenarios import record
 from simulator.studies.explain import Explanation
 from simulator.studies.explain import explain as study
 from simulator.studies.explain.answer import Answer
@@ -32,10 +35,10 @@ FIGURES = ("strip.svg", *LEDGER_FIGURES.values(), "paging.svg", "contention.svg"
 
 @with_flags
 def explain(simulated: Simulated, common: Common,
-            policies: Annotated[str, Option(metavar="NAME,NAME", autocompletion=complete.policies,
-                                            rich_help_panel=ENGINE, help=(
-                                                "Under which to follow the request; FILE.py:CLASS for one of your "
-                                                "own."))] = "static,vllm",
+            policies: Annotated[str | None, Option(metavar="NAME,NAME", autocompletion=complete.policies,
+                                                   rich_help_panel=ENGINE, help=(
+                "Under which to follow the request; FILE.py:CLASS for one of your own. Not given: static and that of "
+                "the scenario, else vllm."))] = None,
             request: Annotated[str, Option(metavar="ROW|shortest", rich_help_panel=TRAFFIC, help=(
                 "The request to follow, by its row of the trace from 0 on; shortest: the shortest answer among those "
                 "that get the first slots."))] = "shortest",
@@ -49,18 +52,21 @@ def explain(simulated: Simulated, common: Common,
 
     --request-rate sets the load of the last two questions.
     """
-    names, options = values.words("--policies", policies), simulated.scenario(common)
+    names, options = simulated.policies("--policies", policies), simulated.scenario(common)
     followed = request if request == "shortest" else values.count("--request", request)
     directory = None if result_dir is None else ResultDirectory(result_dir, force=force)
     if directory:
         directory.check([FINDINGS, *FIGURES])
         check_drawing()
+    settings = simulated.knobs_for(*names)
     with Bar("explain", unit="parts", quiet=common.quiet) as bar:
-        found = study(policies=names, request=followed or 0, settings=simulated.knobs, progress=bar.one, **options)
+        found = study(policies=names, request=followed or 0, settings=settings, progress=bar.one, **options)
+    asked = scenario_of(**options).but(policy=make_policies(names, settings)[-1])
+    document = as_json(found.records() | {"scenario": record(asked)})
     if directory:
-        directory.write({FINDINGS: as_json(found.records()).encode(), **as_files(_figures(found))})
+        directory.write({FINDINGS: document.encode(), **as_files(_figures(found))})
     if common.json:
-        print(as_json(found.records()), end="")
+        print(document, end="")
         return
     _print(answers(), found)
     if directory and not common.quiet:

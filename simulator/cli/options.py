@@ -14,6 +14,9 @@ from typer import Option
 
 import traces
 from simulator.cli import complete, values
+from simulator.cli.cluster import Clustered
+from simulator.cli.flags import Flags
+from simulator.cli.from_file import FromFile
 from simulator.cli.shaping import TRAFFIC, Shaped
 from simulator.errors import choose
 from simulator.memory.base import UNLIMITED
@@ -31,7 +34,7 @@ def _default(field: str) -> str:
 
 
 @dataclass(frozen=True)
-class Common:
+class Common(Flags):
     """Flags of every command."""
 
     seed: Annotated[str, Option(metavar="N", help="Of everything that is drawn.", rich_help_panel=COMMON)] = (
@@ -49,7 +52,7 @@ class Common:
 
 
 @dataclass(frozen=True)
-class Named:
+class Named(Flags):
     """Which trace."""
 
     trace: Annotated[str, Option(metavar="NAME|FILE", autocompletion=complete.traces, rich_help_panel=TRAFFIC, help=(
@@ -57,7 +60,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(Flags):
     """How a file is read."""
 
     trace_format: Annotated[str | None, Option(metavar="FORMAT", rich_help_panel=TRAFFIC, help=(
@@ -78,20 +81,20 @@ class Reading:
         "Whether the prompts of later turns have the turns before them, if the format does not tell."))] = None
 
     @property
-    def special(self) -> bool:
-        """Whether anything was said of it."""
-        return any((self.trace_format, self.columns, self.unit, self.lenient, self.limit, self.window, self.prompts))
+    def reading(self) -> dict[str, Any]:
+        """What was said of it, as `traces.load` takes it."""
+        said = {"format": self.trace_format, "unit": self.unit, "lenient": self.lenient or None,
+                "columns": values.pairs("--columns", self.columns, split=True, empty=True) or None,
+                "limit": values.count("--limit", self.limit), "window": self.window, "prompts": self.prompts}
+        return {name: value for name, value in said.items() if value is not None}
 
     def load(self, name: str, common: Common) -> Trace:
         """The trace of that name, or in that file, as it stands there."""
-        columns = values.pairs("--columns", self.columns, split=True, empty=True) or None
-        return traces.load(name, format=self.trace_format, columns=columns, unit=self.unit, lenient=self.lenient,
-                           limit=values.count("--limit", self.limit), window=self.window, prompts=self.prompts,
-                           seed=common.seed_number)
+        return traces.load(name, seed=common.seed_number, **self.reading)
 
 
 @dataclass(frozen=True)
-class Simulated(Shaped, Reading, Named):
+class Simulated(Clustered, Shaped, Reading, Named, FromFile):
     """The fields of Scenario as flags, but policy and load, which the commands ask for in their own ways."""
 
     num_prompts: Annotated[str | None, Option(metavar="N", rich_help_panel=TRAFFIC, help=(
@@ -137,11 +140,16 @@ class Simulated(Shaped, Reading, Named):
     goodput: Annotated[list[str] | None, Option(metavar="METRIC:MS", rich_help_panel=MEASURES, help=(
         "Service objectives in milliseconds, such as ttft:500,tpot:50; repeatable."))] = None
 
-    def scenario(self, common: Common) -> dict[str, Any]:
-        """The fields of Scenario. A trace that is read in a special way is read here; else its name is handed on."""
+    prices: Annotated[list[str] | None, Option(metavar="GPU=DOLLARS", rich_help_panel=MEASURES, help=(
+        "Dollars for an hour of one GPU, such as h100-80=2.5,a100-80=1.2; without them costs are told in GPU-hours."))
+    ] = None
+
+    def flags(self, common: Common) -> dict[str, Any]:
         return {
-            "trace": self.load(self.trace, common) if self.special else self.trace,
+            "trace": self.trace,
+            "reading": self.reading,
             **self.shaping,
+            **self.cluster,
             "num_prompts": values.limit("--num-prompts", self.num_prompts),
             "max_tokens": self.max_tokens,
             "max_model_len": values.limit("--max-model-len", self.max_model_len, UNLIMITED),
@@ -160,12 +168,12 @@ class Simulated(Shaped, Reading, Named):
             "gpu_memory_utilization": values.number("--gpu-memory-utilization", self.gpu_memory_utilization),
             "kv_capacity_tokens": values.limit("--kv-capacity-tokens", self.kv_capacity_tokens, inf),
             "goodput": values.goodput(self.goodput),
+            "prices": values.numbers("--prices", self.prices),
             "seed": common.seed_number,
         }
 
     @property
     def knobs(self) -> dict[str, Any]:
-        """What --set says: values by "knob" or "policy.knob"."""
         return values.settings(self.settings)
 
 

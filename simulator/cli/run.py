@@ -22,10 +22,12 @@ from simulator.simulate import run as simulate
 
 @with_flags
 def run(simulated: Simulated, written: Written, common: Common,
-        policy: Annotated[str, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
-                                      rich_help_panel=ENGINE, help="A policy, or a class of your own.")] = "vllm",
-        load: Annotated[str, Option(metavar="trace|saturated", autocompletion=complete.loads, rich_help_panel=TRAFFIC,
-                                    help="The trace's own times, or all requests at 0.")] = "trace",
+        policy: Annotated[str | None, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
+                                             rich_help_panel=ENGINE, help=(
+                                                 "A policy, or a class of your own; vllm if not given."))] = None,
+        load: Annotated[str | None, Option(metavar="trace|saturated", autocompletion=complete.loads,
+                                           rich_help_panel=TRAFFIC, help=(
+            "The trace's own times, or all requests at 0; trace if not given."))] = None,
         save_result: Annotated[bool, Option("--save-result", metavar="", rich_help_panel=FILES, help=(
             "Write the result as JSON; -o says so too."))] = False,
         result_filename: Annotated[str | None, Option(metavar="NAME", rich_help_panel=FILES, help=(
@@ -33,16 +35,17 @@ def run(simulated: Simulated, written: Written, common: Common,
         trace_events: Annotated[str | None, Option("--trace-events", metavar="FILE.json", rich_help_panel=FILES, help=(
             "Also write slots, requests, steps, queue and KV cache over time, for ui.perfetto.dev."))] = None) -> None:
     """Simulate one policy under one load, and measure it."""
-    chosen = make_policies([policy], simulated.knobs)[0]
-    scenario = Scenario(policy=chosen, load=load, **simulated.scenario(common))    # type: ignore[arg-type]
+    fields = simulated.scenario(common, policy=policy, load=load)
+    chosen = make_policies([fields.pop("policy", Scenario.policy)], fields.pop("knobs"))[0]
+    scenario = Scenario(policy=chosen, **fields)
     asked = written.asked
     saves = bool(save_result or written.result_dir or result_filename or written.save_detailed)
     directory = ResultDirectory(written.directory, force=written.force)
-    name = result_filename or run_name(chosen.name, load)
+    name = result_filename or run_name(chosen.name, scenario.load)
     events = None if trace_events is None else free_path("--trace-events", trace_events, force=written.force)
     if saves:
         directory.check([name, detail_name(name)] if written.save_detailed else [name])
-    with Bar(f"{chosen.name}, {load}", quiet=common.quiet) as bar:
+    with Bar(f"{chosen.name}, {scenario.load}", quiet=common.quiet) as bar:
         result = simulate(scenario, progress=bar.one)
     document = result.to_json(**asked)
     if saves:

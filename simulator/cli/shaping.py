@@ -8,13 +8,14 @@ from typing import Annotated, Any
 from typer import Option
 
 from simulator.cli import complete, values
+from simulator.cli.flags import Flags
 from simulator.scenario import Scenario
 
 TRAFFIC, CLIENT = "Traffic", "Client"
 
 
 @dataclass(frozen=True)
-class Shaped:
+class Shaped(Flags):
     """What is done to the trace, when its requests come, and how many and how long the client waits for."""
 
     mix: Annotated[list[str] | None, Option(metavar="NAME|FILE[=X]", rich_help_panel=TRAFFIC, help=(

@@ -21,22 +21,25 @@ from simulator.cli.varied import Varied
 from simulator.studies.campaign import Store
 from simulator.studies.campaign.store import unusable
 from simulator.studies.sweep import Sweep
+from simulator.studies.sweep.means import averaged
 from simulator.studies.sweep.pictures import heatmap_frame, pareto_frame
 from simulator.studies.sweep.records import to_csv, varied
-from simulator.studies.sweep.tables import table
+from simulator.studies.sweep.tables import certainty, table
 from simulator.studies.sweep.tuning import Tuned
 
-RECORDS, TABLE, FAILURES = "summary.json", "summary.csv", "failures.json"
+RECORDS, TABLE, FAILURES, DIFFERENCES = "summary.json", "summary.csv", "failures.json", "differences.json"
 HEAT_MAP, PARETO = FIGURES = "heatmap.svg", "pareto.svg"
 SWEEP_DIR = "batchsim-sweep"
 
 
 @with_flags
 def sweep(simulated: Simulated, asked_for: Varied, scaling: Scaling, common: Common,
-          policy: Annotated[str, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
-                                        rich_help_panel=ENGINE, help="A policy, or a class of your own.")] = "vllm",
-          load: Annotated[str, Option(metavar="trace|saturated", autocompletion=complete.loads, rich_help_panel=TRAFFIC,
-                                      help="The trace's own times, or all requests at 0.")] = "trace",
+          policy: Annotated[str | None, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
+                                               rich_help_panel=ENGINE, help=(
+              "A policy, or a class of your own; vllm if not given."))] = None,
+          load: Annotated[str | None, Option(metavar="trace|saturated", autocompletion=complete.loads,
+                                             rich_help_panel=TRAFFIC, help=(
+              "The trace's own times, or all requests at 0; trace if not given."))] = None,
           metric_percentiles: Annotated[str, Option(metavar="50,90,99", rich_help_panel=MEASURES, help=(
               "Percentiles to give of each latency."))] = "99",
           resume: Annotated[bool, Option("--resume", metavar="", rich_help_panel=FILES, help=(
@@ -48,11 +51,11 @@ def sweep(simulated: Simulated, asked_for: Varied, scaling: Scaling, common: Com
     """Run a grid or a list of settings, or search them: summaries in the shape of vLLM's sweep, and two pictures."""
     asked_for.check()
     directory = ResultDirectory(SWEEP_DIR if result_dir is None else result_dir, force=force)
-    directory.check([RECORDS, TABLE, FAILURES, *FIGURES])
+    directory.check([RECORDS, TABLE, FAILURES, DIFFERENCES, *FIGURES])
     check_drawing()
+    fields = simulated.scenario(common, policy=policy, load=load)
     asked: dict[str, Any] = {
-        **simulated.scenario(common), "policy": policy, "load": load, "settings": simulated.knobs,
-        "backend": scaling.chosen, "retries": scaling.tries,
+        "settings": fields.pop("knobs"), **fields, "backend": scaling.chosen, "retries": scaling.tries,
         "percentiles": values.percentiles("--metric-percentiles", metric_percentiles)}
     with (Store(directory.path, f"percentiles {metric_percentiles}", resume=resume, told=note) as store,
           Bar("sweep", unit="points", quiet=common.quiet, log=True) as bar):
@@ -60,7 +63,8 @@ def sweep(simulated: Simulated, asked_for: Varied, scaling: Scaling, common: Com
         _written(directory, files(found))
     _tell(found, common)
     if not common.quiet:
-        note(f"written to {directory.path}/: {RECORDS}, {TABLE}, {FAILURES} and the figures")
+        names = [RECORDS, TABLE, FAILURES, *([DIFFERENCES] if found.replications else [])]
+        note(f"written to {directory.path}/: {', '.join(names)} and the figures")
     if found.failures:
         raise Exit(1)
 
@@ -87,12 +91,19 @@ def files(found: Sweep) -> dict[str, bytes]:
     failures = [{"point": key, "reason": failure.reason, "tries": failure.tries, "scenario": failure.scenario.to_dict()}
                 for key, failure in found.failures.items()]
     return {RECORDS: as_json(found.records).encode(), TABLE: to_csv(found.records).encode(),
-            FAILURES: as_json(failures).encode(), **drawn(found.records)}
+            FAILURES: as_json(failures).encode(), **drawn(found.records),
+            **({DIFFERENCES: as_json(differences(found)).encode()} if found.replications else {})}
+
+
+def differences(found: Sweep) -> list[dict[str, Any]]:
+    """Every figure of every point beside that of the first one."""
+    return [each.plain() for each in found.differences()]
 
 
 def drawn(records: list[dict[str, Any]], **asked: str | None) -> dict[str, bytes]:
     """The figures as files, as far as there is anything to draw. `asked` are those of `heatmap_frame`."""
     from simulator.plots import heatmap_figure, pareto_figure
+    records = averaged(records)
     figures, points = {}, pareto_frame(records)
     if len(points) and (varied(records) or any(asked.values())):
         figures[HEAT_MAP] = heatmap_figure(*heatmap_frame(records, **asked))
@@ -106,9 +117,11 @@ def _tell(found: Sweep, common: Common) -> None:
     best = found.best if isinstance(found, Tuned) else None
     if common.json:
         failed = {key: failure.reason for key, failure in found.failures.items()}
-        print(as_json({"runs": found.records, "failures": failed, **({"best": best} if best else {})}), end="")
+        more = {"best": best} if best else {"differences": differences(found)} if found.replications else {}
+        print(as_json({"runs": found.records, "failures": failed, **more}), end="")
     else:
-        print_table(answers(), table(found))
+        for each in filter(None, (table(found), certainty(found))):
+            print_table(answers(), each)
         if isinstance(found, Tuned) and best:
             answers().print(f"Best {found.objective}: {best}", markup=False)
     for key, failure in found.failures.items():

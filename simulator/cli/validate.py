@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.text import Text
 from typer import Argument, Option
@@ -18,7 +18,13 @@ from simulator.cli.progress import Bar
 from simulator.cli.tables import print_table
 from simulator.memory.base import UNLIMITED
 from simulator.policies.making import make_policies
+from simulator.scenario import READ_FROM, Scenario
+from simulator.scenarios import read_scenario
 from simulator.validation import validate as study
+
+RECORDED = (READ_FROM - {"seed"}) | {"load", "model", "gpu", "tensor_parallel_size", "dtype", "kv_dtype", "cost_model",
+                                     "num_prompts", "shape", "rate_scale", "cap_gaps", "request_rate", "burstiness"}
+"""Fields of a scenario that the profile or the recorded run says."""
 
 
 @with_flags
@@ -28,12 +34,15 @@ def validate(common: Common,
              recorded: Annotated[str, Argument(metavar="RUN", help=(
                  "The recorded run: what `vllm bench serve --save-detailed` or batchsim wrote, or JSON lines of "
                  "LLMServingSim's recorder."))],
-             policy: Annotated[str, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
-                                           rich_help_panel=ENGINE, help="What scheduled it.")] = "vllm",
+             scenario_file: Annotated[str | None, Option("--scenario", metavar="FILE", help=(
+                 "A scenario, for what neither profile nor run says: policy, knobs, memory. Flags win."))] = None,
+             policy: Annotated[str | None, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
+                                                  rich_help_panel=ENGINE, help=(
+                                                      "What scheduled it; vllm if not given."))] = None,
              settings: Annotated[list[str] | None, Option("--set", metavar="KNOB=VALUE", rich_help_panel=ENGINE, help=(
                  "A knob of the recorded engine, such as max_num_seqs=128; repeatable."))] = None,
-             gpu_memory_utilization: Annotated[str, Option(metavar="X", rich_help_panel=ENGINE, help=(
-                 "Share of the GPU memory that it took."))] = "0.92",
+             gpu_memory_utilization: Annotated[str | None, Option(metavar="X", rich_help_panel=ENGINE, help=(
+                 f"Share of the GPU memory that it took; {Scenario.gpu_memory_utilization} if not given."))] = None,
              kv_capacity_tokens: Annotated[str | None, Option(metavar="N|inf", rich_help_panel=ENGINE, help=(
                  "Size of its KV cache in tokens; what the GPU leaves if not given."))] = None,
              max_model_len: Annotated[str | None, Option(metavar="N|inf", rich_help_panel=ENGINE, help=(
@@ -45,12 +54,18 @@ def validate(common: Common,
 
     The simulation gets the recorded arrivals and lengths. Say with --set how the engine was set.
     """
-    chosen = make_policies([policy], values.settings(settings))[0]
+    said = {"policy": policy,
+            "gpu_memory_utilization": values.number("--gpu-memory-utilization", gpu_memory_utilization),
+            "kv_capacity_tokens": values.limit("--kv-capacity-tokens", kv_capacity_tokens, inf),
+            "max_model_len": values.limit("--max-model-len", max_model_len, UNLIMITED)}
+    changes: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    if scenario_file is None or "seed" in common.given:
+        changes["seed"] = common.seed_number
+    fields = changes if scenario_file is None else read_scenario(scenario_file).with_changes(changes, RECORDED)
+    knobs = {**fields.pop("knobs", {}), **values.settings(settings)}
+    chosen = make_policies([fields.pop("policy", Scenario.policy)], knobs)[0]
     with Bar("validate", quiet=common.quiet) as bar:
-        found = study(profile, recorded, chosen, rows=rows, progress=bar.one, seed=common.seed_number,    # type: ignore[arg-type]
-                      gpu_memory_utilization=values.number("--gpu-memory-utilization", gpu_memory_utilization),
-                      kv_capacity_tokens=values.limit("--kv-capacity-tokens", kv_capacity_tokens, inf),
-                      max_model_len=values.limit("--max-model-len", max_model_len, UNLIMITED))
+        found = study(profile, recorded, chosen, rows=rows, progress=bar.one, **fields)    # type: ignore[arg-type]
     if common.json:
         print_json(found.to_dict())
         return

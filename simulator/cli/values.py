@@ -80,6 +80,26 @@ def goodput(texts: Iterable[str] | None) -> dict[str, float]:
     return {metric: number(f"--goodput {metric}", value) or 0.0 for metric, value in found.items()}
 
 
+def numbers(flag: str, texts: Iterable[str] | None) -> dict[str, float]:
+    """NAME=X, several between commas or one after the other."""
+    return {name: number(f"{flag} {name}", value) or 0.0
+            for name, value in pairs(flag, texts, split=True).items()}
+
+
+def classes(texts: Iterable[str] | None) -> dict[str, dict[str, float]]:
+    """What is due to tenants, from --classes."""
+    found: dict[str, dict[str, float]] = {}
+    for tenant, told in pairs("--classes", texts).items():
+        entries = pairs(f"--classes {tenant}", [told], ":", split=True)
+        found[tenant] = {name: _whole(number(f"--classes {tenant} {name}", value)) for name, value in entries.items()}
+    return found
+
+
+def _whole(value: float | None) -> float:
+    """A number as it is shortest written: 0 and not 0.0."""
+    return int(value) if value is not None and value % 1 == 0 else value or 0.0
+
+
 def overheads(texts: Iterable[str] | None) -> dict[str, tuple[float, float]]:
     """Host times from --scheduler-overhead, by policy or "all"."""
     found: dict[str, tuple[float, float]] = {}
@@ -100,8 +120,7 @@ def weights(flag: str, texts: Iterable[str] | None) -> dict[str, float]:
     for part in parts:
         if not part.strip():
             raise InputError(f"{flag} takes NAME or NAME=X, not {shown(part)}")
-    named = [part if "=" in part else f"{part}=1" for part in parts]
-    return {name: number(f"{flag} {name}", value) or 0.0 for name, value in pairs(flag, named).items()}
+    return numbers(flag, [part if "=" in part else f"{part}=1" for part in parts])
 
 
 def percentiles(flag: str, text: str) -> tuple[float, ...]:

@@ -32,6 +32,9 @@ class Varied:
         "Search what --vary spans for the best --objective, instead of running all of it."))] = False
     trials: Annotated[str, Option(metavar="N", rich_help_panel=VARIED, help=(
         "Points that --tune proposes."))] = str(TRIALS)
+    replications: Annotated[str | None, Option(metavar="N", rich_help_panel=MEASURES, help=(
+        "Run each point N times, each time with another seed, or on another window of a recorded trace, and give 95% "
+        "intervals of the differences; all points have the same requests and arrivals."))] = None
     objective: Annotated[str | None, Option(metavar="METRIC", rich_help_panel=MEASURES, help=(
         "What --tune improves; request_goodput with --goodput, else output_throughput, if not given."))] = None
 
@@ -41,13 +44,16 @@ class Varied:
             raise InputError("nothing is varied: give --vary max_num_seqs=32,64,128, for example, or --list FILE")
         if self.search and (self.points is not None or not self.vary):
             raise InputError("--tune proposes points itself: give --vary, without --list")
+        if self.search and self.replications is not None:
+            raise InputError("--tune runs each point once: give --replications with what it found, in --vary or --list")
 
     def run(self, **options: Any) -> Sweep:
         """What the grid, the list or the search comes to. `options` are those that the two studies share."""
         if self.search:
             return tune(spaces(self.vary), trials=values.count("--trials", self.trials) or 0, objective=self.objective,
                         **options)
-        return sweep(vary=varied(self.vary), points=[{}] if self.points is None else listed(self.points), **options)
+        return sweep(vary=varied(self.vary), points=[{}] if self.points is None else listed(self.points),
+                     replications=values.count("--replications", self.replications), **options)
 
 
 def varied(texts: Iterable[str] | None) -> dict[str, list[Any]]:

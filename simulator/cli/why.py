@@ -20,6 +20,9 @@ from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.scaling import cores
 from simulator.cli.tables import print_table
+from simulator.policies.making import make_policies
+from simulator.scenario import scenario_of
+from simulator.scenarios import record
 from simulator.setup import prepare
 from simulator.studies.attribution import MOST_SWITCHES, Attribution, attribute
 from simulator.studies.facts import facts_of
@@ -37,8 +40,9 @@ def why(simulated: Simulated, common: Common,
         start: Annotated[str, Option("--from", metavar="NAME", autocompletion=complete.policies, rich_help_panel=ENGINE,
                                      help="The baseline: static, vllm or hybrid. `static` is padded, as deployed; "
                                           "`--set static.padded=false` leaves that out.")] = "static",
-        end: Annotated[str, Option("--to", metavar="NAME", autocompletion=complete.policies, rich_help_panel=ENGINE,
-                                   help="The other one: static, vllm or hybrid.")] = "vllm",
+        end: Annotated[str | None, Option("--to", metavar="NAME", autocompletion=complete.policies,
+                                          rich_help_panel=ENGINE, help=(
+            "The other one: static, vllm or hybrid. Not given: that of the scenario, else vllm."))] = None,
         batch: Annotated[str | None, Option(metavar="N", rich_help_panel=ENGINE, help=(
             "Requests a batch of the baseline; short for --set static.max_batch_size=N."))] = None,
         load: Annotated[str | None, Option(metavar="saturated|trace", autocompletion=complete.loads,
@@ -62,30 +66,28 @@ def why(simulated: Simulated, common: Common,
     if directory:
         directory.check([FINDINGS, FIGURE])
         check_drawing()
-    settings = dict(simulated.knobs)
+    end = end or next(name for name in (simulated.policy, "vllm", "static") if name != start)
+    settings = simulated.knobs_for(start, end)
     if batch is not None:
         settings[f"{start}.max_batch_size"] = values.count("--batch", batch)
     processes = cores() if workers is None else values.count("--workers", workers)
-    options: dict[str, Any] = simulated.scenario(common) | ({} if load is None else {"load": load})
+    options: dict[str, Any] = simulated.scenario(common, load=load)
     with Bar("why", unit="runs", quiet=common.quiet) as bar:
         found = attribute(start=start, end=end, settings=settings, metric=metric, shapley=shapley,
                           max_switches=values.count("--max-switches", max_switches) or 0,
                           workers=processes or 0, told=bar.one, **options)
     command = shlex.join(["batchsim", "run", "--policy", "hybrid", "--load", found.scenario.load,
                           *typed(simulated, "settings", "scheduler_overhead"), *typed(common, *QUIET)])
+    asked = scenario_of(**options).but(policy=make_policies([start, end], settings)[1], load=found.scenario.load)
+    document = as_json(records(found, command) | {"scenario": record(asked)})
     if directory:
-        directory.write({FINDINGS: as_json(records(found, command)).encode()} | _drawn(found))
-    _tell(found, command, common)
-    if directory and not (common.json or common.quiet):
-        note(f"written to {directory.path}/: {FINDINGS} and {FIGURE}")
-
-
-def _tell(found: Attribution, command: str, common: Common) -> None:
-    """One document, or sentences and tables."""
+        directory.write({FINDINGS: document.encode()} | _drawn(found))
     if common.json:
-        print(as_json(records(found, command)), end="")
-    else:
-        _print(answers(), found, command)
+        print(document, end="")
+        return
+    _print(answers(), found, command)
+    if directory and not common.quiet:
+        note(f"written to {directory.path}/: {FINDINGS} and {FIGURE}")
 
 
 def _print(console: Console, found: Attribution, command: str) -> None:

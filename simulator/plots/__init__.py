@@ -8,6 +8,7 @@ drawn, not when this package is imported, and pyplot never: no figure needs clos
 from simulator.occupancy import KINDS
 from simulator.plots.bars import timeline_frame
 from simulator.plots.batch import batch_figure, plot_batch
+from simulator.plots.capacity import backlog_figure, goodput_figure, plot_goodput, plot_latencies
 from simulator.plots.costs import costs_figure
 from simulator.plots.curves import batch_frame
 from simulator.plots.factors import (
@@ -29,6 +30,7 @@ from simulator.plots.traffic import traffic_figure
 
 __all__ = [
     "KINDS",
+    "backlog_figure",
     "batch_figure",
     "batch_frame",
     "caveats_figure",
@@ -36,6 +38,7 @@ __all__ = [
     "costs_figure",
     "exhaustion_figure",
     "findings_figure",
+    "goodput_figure",
     "heatmap_figure",
     "ladder_figure",
     "ledger_figure",
@@ -44,8 +47,10 @@ __all__ = [
     "plot_batch",
     "plot_caveats",
     "plot_findings",
+    "plot_goodput",
     "plot_heatmap",
     "plot_ladder",
+    "plot_latencies",
     "plot_ledger",
     "plot_pareto",
     "plot_strip",

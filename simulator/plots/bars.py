@@ -23,7 +23,7 @@ def timeline_frame(result: Result, until: float | None = None) -> DataFrame:
     """
     import pandas as pd
 
-    record = result.record
+    record = result.only.record
     limit = _nanoseconds(until, record)
     rows = [(slot, start / 1e9, min(end, limit) / 1e9, kind, request)
             for slot, request, _, _, pieces in occupancy(record, limit)

@@ -41,7 +41,7 @@ def title(frame: DataFrame, result: Result, shown: int, until: float) -> Title:
     """What came out of the window in all, and where the time of the slots shown went."""
     share = shares(frame[frame["slot"] <= shown], shown, until)
     told = [f"{part:.0%} {WORDS[kind]}" for kind, part in share.items() if kind == "useful" or part >= VISIBLE]
-    tokens = tokens_until(result.record, until)
+    tokens = tokens_until(result.only.record, until)
     used = int(frame["slot"].max()) if len(frame) else 0
     text = f"{tokens:,} answer tokens · {_slots(shown, used, result.setup.policy.slots)}: {', '.join(told)}"
     kinds = {kind for kind, part in share.items() if part >= VISIBLE} | set(frame["kind"])

@@ -33,7 +33,7 @@ def batch_frame(result: Result, bins: int = BINS) -> DataFrame:
     """
     import pandas as pd
 
-    record = result.record
+    record = result.only.record
     edges = _edges(record, bins)
     areas = {"useful": _useful(record, edges), "running": _running(record, edges), "waiting": _waiting(record, edges)}
     means = {name: np.diff(area) / np.diff(edges) for name, area in areas.items()}

@@ -123,7 +123,7 @@ def _window(results: Mapping[str, Result]) -> float:
     if not results:
         raise InputError("nothing to draw: give at least one run")
     late = [result for result in results.values() if not result.setup.policy.streams]
-    return window_of((late or list(results.values()))[0].record, TURNS) or 1.0
+    return window_of((late or list(results.values()))[0].only.record, TURNS) or 1.0
 
 
 def _height(slots: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
@@ -10,7 +11,7 @@ from simulator.errors import InputError, choose
 from simulator.memory.base import UNLIMITED
 from simulator.policies import POLICIES
 from simulator.policies.base import Policy
-from simulator.policies.loading import load_policy
+from simulator.policies.loading import PREFIX, load_policy
 
 
 def policy_class(name: str) -> type[Policy]:
@@ -59,3 +60,14 @@ def _owners(owner: str, knob: str, named: Mapping[str, type[Policy]]) -> list[st
         choose(f"knob of {', '.join(named) or 'these policies'}", knob,
                [known for kind in named.values() for known in kind.knobs()])
     return owners
+
+
+def reference_of(policy: Policy) -> str | None:
+    """What names this policy's class: a bundled name or FILE.py:CLASS; None for one of the caller's own program."""
+    kind = type(policy)
+    if POLICIES.get(policy.name) is kind:
+        return policy.name
+    module = sys.modules.get(kind.__module__)
+    if module is None or not kind.__module__.startswith(PREFIX):
+        return None
+    return f"{module.__file__}:{kind.__name__}"

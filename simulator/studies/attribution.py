@@ -16,6 +16,7 @@ from typing import Any
 from simulator.errors import InputError, choose
 from simulator.policies import Policy, StaticBatching
 from simulator.policies.making import make_policies
+from simulator.replication import only_one_replica
 from simulator.scenario import Scenario, scenario_of
 from simulator.setup import prepare
 from simulator.studies.bound import SlotBound, slot_bound
@@ -25,7 +26,7 @@ from simulator.studies.rungs import Rung, ratio
 from simulator.studies.shapley import Set, prefixes, shapley_value, subsets
 from simulator.studies.switches import Switch
 from simulator.traffic import read_trace
-from traces import Trace, load
+from traces import Trace
 
 MOST_SWITCHES = 6
 """Of which Shapley shares are worked out unquestioned: each more takes twice the runs."""
@@ -112,15 +113,14 @@ def attribute(trace: Trace | str = "azure-conv-2023", start: Policy | str = "sta
     """
     choose("metric", metric, METRICS)
     scenario = scenario_of(**{"load": "trace" if metric == "goodput" else "saturated", "trace": trace, **options})
+    only_one_replica("why", scenario)
     if metric == "goodput" and not scenario.goodput:
         raise InputError("goodput needs an objective: give --goodput ttft:500,tpot:50, for example")
     climb = Climb(scenario, *_policies(start, end, settings or {}))
     if shapley and len(climb.keys) > max_switches:
         raise InputError(f"{len(climb.keys)} switches differ, and their Shapley shares take up to "
                          f"{2 ** len(climb.keys)} runs: give --max-switches {len(climb.keys)} if you have the time")
-    if not isinstance(trace, Trace):
-        climb = climb.on(load(trace, seed=scenario.seed))
-    return take_apart(climb, metric, lambda runs: measure(runs, workers, told), shapley=shapley)
+    return take_apart(climb.read(), metric, lambda runs: measure(runs, workers, told), shapley=shapley)
 
 
 def _policies(start: Policy | str, end: Policy | str, settings: Mapping[str, Any]) -> tuple[Policy, Policy]:

@@ -14,7 +14,7 @@ from simulator.scenario import Scenario
 from simulator.setup import prepare, scheduling
 from simulator.studies.shapley import Set
 from simulator.studies.switches import as_hybrid, between, capped, corrected, flags_of, switches_between
-from traces import Trace
+from simulator.traffic import as_read
 
 NATURAL = "in the natural order"
 
@@ -39,9 +39,9 @@ class Climb:
         if not self.switches:
             raise InputError(f"{start.name} and {end.name} differ in no switch: change a knob of one of them")
 
-    def on(self, trace: Trace) -> Climb:
-        """The same climb on a trace that has been read."""
-        return Climb(self._scenario.but(trace=trace), *self._ends)
+    def read(self) -> Climb:
+        """The same climb with its trace at hand for all runs."""
+        return Climb(as_read(self._scenario), *self._ends)
 
     @property
     def foot(self) -> Hybrid:

@@ -13,7 +13,6 @@ from typing import Self, TypeVar
 import numpy as np
 
 from simulator.errors import InputError
-from simulator.metrics import meets
 from simulator.result import Result
 from simulator.scenario import Scenario
 from simulator.simulate import run
@@ -38,7 +37,7 @@ class Point:
         tokens: Output tokens of those answered.
         duration: Nanoseconds from the first request sent to the last token delivered.
         steps: Forward passes.
-        gpus: That the model takes.
+        gpus: That the replicas take.
         sequences: Most requests that held a slot at once.
         slots: The cap on them.
         preemptions: How often a request lost its slot.
@@ -59,11 +58,11 @@ class Point:
     @classmethod
     def of(cls, result: Result) -> Self:
         """The totals of this run."""
-        line, record, objectives = result.timeline, result.record, result.scenario.goodput
+        line, record, scenario = result.timeline, result.record, result.scenario
         window = whole_run(line)
-        good = int(meets(line, objectives).sum()) if objectives else 0
+        good = 0 if result.met is None else int(result.met.sum())
         return cls(window.requests, good, window.output_tokens, window.duration, len(record.ends),
-                   result.scenario.tensor_parallel_size, int(record.plan("running").max(initial=0)),
+                   scenario.tensor_parallel_size * scenario.replicas, int(record.plan("running").max(initial=0)),
                    result.policy.slots, int(line.preemptions.sum()), _longest(result))
 
     def worth(self, metric: str) -> Fraction:

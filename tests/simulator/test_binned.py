@@ -94,5 +94,5 @@ def test_nothing_ran() -> None:
     record = run([(0, 4, 1)], StaticBatching(max_batch_size=2)).record
     short = edges_of(record, 400)
     assert short.tolist() == list(range(11))    # ten nanoseconds have no more bins
-    empty = by_time(Ledger("slot-ns", "", 0, {}, {}), {}, short[:1])
+    empty = by_time(Ledger("slot-ns", "", 0, {}, {}), [{}], short[:1])
     assert empty.totals == []

@@ -15,6 +15,7 @@ from simulator.areas import times
 from simulator.ledger import KV_PARTS, SLOT_PARTS, TOKEN_PARTS, Ledger, kv_ledger, slot_ledger, token_ledger
 from simulator.memory import UNLIMITED, Contiguous, Memory, Paged
 from simulator.policies import Policy, Sglang, StaticBatching, Tgi, Vllm, Vllm0
+from simulator.record import Record
 from simulator.recorder import PLAN_COLUMNS, Recorder
 from simulator.result import Result
 from simulator.slots import Slots, count_slots, gaps_between
@@ -35,6 +36,10 @@ def result_of(world: World, capacity: int = UNLIMITED) -> Result:
 
 def run(rows, policy: Policy, capacity: int = UNLIMITED, **options) -> Result:
     return result_of(play(rows, policy, capacity=capacity, **options), capacity)
+
+
+def lasts(record: Record) -> int:
+    return record.bounds[1] - record.bounds[0]
 
 
 def nonzero(ledger: Ledger) -> dict[str, int | None]:
@@ -93,7 +98,7 @@ def test_the_clock_of_the_ledger_starts_with_the_first_request_sent():
 ])
 def test_empty_slots_name_what_keeps_the_queue_out(capacity, policy, part, amount):
     result = run([(0, 4, 2), (0, 12, 1)], policy, capacity)
-    assert slot_ledger(result.record, result.gaps, Slots(2, "two")).parts[part] == amount
+    assert slot_ledger(result.record, result.gaps, Slots(2, "two"), lasts(result.record)).parts[part] == amount
 
 
 def test_a_trimmed_row_is_stalled():
@@ -118,7 +123,7 @@ def test_lost_work_is_told_from_new_work():
     # Request 1 computes one token at 0 and loses it; at 60 its prompt of eight holds one token done before.
     policy = Vllm(max_num_seqs=2, max_num_batched_tokens=9, block_size=4, scheduler_reserve_full_isl=False)
     result = run([(0, 8, 6), (0, 8, 1)], policy, 20)
-    assert nonzero(slot_ledger(result.record, result.gaps, Slots(2, "two"))) == {
+    assert nonzero(slot_ledger(result.record, result.gaps, Slots(2, "two"), lasts(result.record))) == {
         "prefill": 20, "decode": 50, "recompute": 10, "blocked_step": 10, "blocked_memory": 40, "no_queue": 10}
     assert effective_batch(result.record) == 70 / 70    # two rows at first, one in five steps, none in the last
     assert nonzero(result.token_ledger) == {"useful": 13 + 8, "recompute": 1}
@@ -127,7 +132,7 @@ def test_lost_work_is_told_from_new_work():
 def test_decodes_that_wait_for_prompts_are_told_from_other_stalls():
     # Prompts run alone: while request 1's is computed from 10 to 20, request 0 holds its slot and computes nothing.
     result = run([(0, 4, 2), (5, 4, 1)], Vllm0(max_num_seqs=2), 64)
-    assert nonzero(slot_ledger(result.record, result.gaps, Slots(2, "two"))) == {
+    assert nonzero(slot_ledger(result.record, result.gaps, Slots(2, "two"), lasts(result.record))) == {
         "prefill": 20, "behind_prefill": 10, "decode": 10, "no_queue": 20}
 
 
@@ -148,7 +153,7 @@ class Napping(Policy):
 def test_who_keeps_a_slot_between_steps_is_stalled_and_keeps_its_memory():
     result = run([(0, 4, 2), (3, 16, 1)], Napping(), 64, exact=True, verify=False)    # it idles while somebody waits
     # Step 0-10, nap to 17, step 17-27, then the other one from 27 to 37.
-    assert nonzero(slot_ledger(result.record, result.gaps, Slots(2, "two"))) == {
+    assert nonzero(slot_ledger(result.record, result.gaps, Slots(2, "two"), lasts(result.record))) == {
         "prefill": 20, "decode": 10, "stalled": 7, "no_queue": 10 + 10, "blocked_step": 10, "forming": 7}
     assert nonzero(result.kv_ledger) == {"holding": 4 * 17 + 5 * 10 + 16 * 10, "internal": 12 * 17 + 11 * 10,
                                          "free": 48 * 37}
@@ -267,15 +272,15 @@ def test_free_memory_in_short_holes_is_external_fragmentation():
     for start, blocked, waiting in ((0, 4, 1), (10, 4, 0), (20, 3, 1)):
         row = {"start": start, "steps": 1, "decodes": 1, "context": 4, "running": 1, "waiting": waiting,
                "resident": 4, "promised": 8, "blocked": blocked, "empty": -1}
-        recorder.plans.append(*(dict.fromkeys(PLAN_COLUMNS, 0) | row).values())
+        recorder.plans.append(tuple((dict.fromkeys(PLAN_COLUMNS, 0) | row).values()))
         recorder.ends.append(start + 10)
         recorder.used.append(8)
     recorder.sent.extend((0, 0))
     recorder.stay(0, 0, 30)
     record = recorder.freeze()
     memory = Contiguous(20, lambda request: 8, lambda prompt, output, limits: prompt)
-    gaps = gaps_between(record, SimpleNamespace(left=np.array([30])))
-    found = kv_ledger(record, gaps, memory, unlimited=False)
+    gaps = gaps_between(record, np.array([30]), record.bounds)
+    found = kv_ledger(record, gaps, memory, unlimited=False, lasts=lasts(record))
     assert nonzero(found) == {"holding": 150, "reserved": 240 - 150, "external": 120, "free": 240}
 
 
@@ -392,8 +397,8 @@ def test_rows_name_amounts_and_shares():
 
 def test_nothing_ran():
     record = Recorder().freeze()
-    gaps = gaps_between(record, SimpleNamespace(left=np.zeros(0, np.int64)))
-    assert slot_ledger(record, gaps, Slots(4, "four")).share("decode") is None
+    gaps = gaps_between(record, np.zeros(0, np.int64), record.bounds)
+    assert slot_ledger(record, gaps, Slots(4, "four"), 0).share("decode") is None
     assert token_ledger(record).total == 0
-    assert kv_ledger(record, gaps, Paged(4, 4), unlimited=False).parts == dict.fromkeys(KV_PARTS, 0)
+    assert kv_ledger(record, gaps, Paged(4, 4), unlimited=False, lasts=0).parts == dict.fromkeys(KV_PARTS, 0)
     assert effective_batch(record) is None

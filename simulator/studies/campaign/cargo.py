@@ -20,7 +20,7 @@ def with_traces(points: Mapping[str, Scenario]) -> dict[str, Scenario]:
             if (asked, scenario.seed) not in read:
                 read[asked, scenario.seed] = source(scenario)
             asked = read[asked, scenario.seed]
-        found[key] = scenario.but(trace=alike.setdefault((asked.name, asked.digest), asked))
+        found[key] = scenario.but(trace=alike.setdefault((asked.name, asked.digest), asked), reading={})
     return found
 
 

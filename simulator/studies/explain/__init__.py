@@ -15,6 +15,7 @@ from simulator.errors import InputError, choose
 from simulator.memory.base import UNLIMITED
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policies
+from simulator.replication import only_one_replica
 from simulator.result import Result
 from simulator.scenario import Scenario, scenario_of
 from simulator.setup import prepare
@@ -109,8 +110,9 @@ def explain(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     """
     contenders = dict(zip(_labels(policies), make_policies(policies, settings), strict=True))
     scenario = scenario_of(trace=trace, **{"num_prompts": REQUESTS, **_given(options)})
-    whole = scenario.trace if isinstance(scenario.trace, Trace) else read_trace(scenario.but(num_prompts=None))
-    scenario = scenario.but(trace=whole.head(scenario.num_prompts or len(whole)))
+    only_one_replica("explain", scenario)
+    whole = read_trace(scenario.but(num_prompts=None))
+    scenario = scenario.but(read=whole.head(scenario.num_prompts or len(whole)))
     told = progress or (lambda done, of: None)
     parts = len(QUESTIONS) + 2
     told(0, parts)
@@ -170,8 +172,8 @@ def _choose(request: int | str, story: Mapping[str, Result]) -> int:
 
 
 def _used(whole: Trace, scenario: Scenario) -> str:
-    assert isinstance(scenario.trace, Trace)
-    rows = len(scenario.trace)
+    assert scenario.read is not None
+    rows = len(scenario.read)
     which = "all" if rows == len(whole) else f"the first {rows:,} of"
     return f"{which} {len(whole):,} requests of {whole.name} ({whole.source})"
 

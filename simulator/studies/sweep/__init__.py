@@ -1,7 +1,7 @@
 """sweep: one run for each combination of values - any field of a scenario, any knob - as one campaign.
 
-Read `variants` first, then `records`, `tuning`. All runs share the seed, so that they see the same arrivals: a
-difference between two of them is one of the values, and not of chance.
+Read `variants` first, then `records`, `replicated`, `tuning`. All runs share the seed, so that they see the same
+arrivals: a difference between two of them is one of the values, and not of chance.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from simulator.errors import InputError
 from simulator.scenario import scenario_of
 from simulator.studies.campaign import RETRIES, Backend, Failure, Found, Store, campaign
 from simulator.studies.campaign.running import Told
+from simulator.studies.differences import Difference
 from simulator.studies.sweep.records import Record, pareto, record, summary
+from simulator.studies.sweep.replicated import against_first, replicated
 from simulator.studies.sweep.variants import Values, Variant, grid, variants
 from simulator.summary import LATENCIES
 from traces import Trace
@@ -31,16 +33,26 @@ class Sweep:
     Attributes:
         variants: What was asked, by key.
         outcomes: What became of each, by the same keys.
+        replications: In what the runs of a point differ, in words; empty where each is run once.
     """
 
     variants: Mapping[str, Variant]
     outcomes: Mapping[str, Found[Record] | Failure]
+    replications: str = ""
 
     @property
     def records(self) -> list[Record]:
         """A flat record a run that came to something, in the order in which they were asked for."""
-        return [record(outcome.value, self.variants[key].values) for key, outcome in self.outcomes.items()
-                if isinstance(outcome, Found)]
+        return list(self._found.values())
+
+    @property
+    def _found(self) -> dict[str, Record]:
+        return {key: record(outcome.value, self.variants[key].values, self.variants[key].number)
+                for key, outcome in self.outcomes.items() if isinstance(outcome, Found)}
+
+    def differences(self) -> list[Difference]:
+        """Every point beside the first one, with intervals; none where each is run once."""
+        return against_first(self.variants, self._found) if self.replications else []
 
     @property
     def failures(self) -> dict[str, Failure]:
@@ -57,7 +69,7 @@ def sweep(trace: Trace | str = "azure-conv-2023", policy: str = "vllm", *,
           vary: Mapping[str, Sequence[Any]] | None = None, points: Iterable[Values] = ({},),
           settings: Values | None = None, backend: Backend | None = None, store: Store | None = None,
           retries: int = RETRIES, percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES,
-          told: Told | None = None, **options: Any) -> Sweep:
+          told: Told | None = None, replications: int | None = None, **options: Any) -> Sweep:
     """Run every combination of the values of `vary` with every one of `points`.
 
     Args:
@@ -68,6 +80,7 @@ def sweep(trace: Trace | str = "azure-conv-2023", policy: str = "vllm", *,
         settings: "knob" or "policy.knob" to a value, for all runs.
         backend, store, retries, told: Of the campaign that runs them.
         percentiles, metrics: Of the summaries.
+        replications: Run each point so often, the n-th time with the same traffic for all points: see `replicated`.
         options: The other fields of Scenario.
 
     Example:
@@ -76,10 +89,11 @@ def sweep(trace: Trace | str = "azure-conv-2023", policy: str = "vllm", *,
         [20, 20]
     """
     base = scenario_of(trace=trace, policy=policy, **options)
-    asked = variants(base, settings or {}, combinations(vary or {}, points))
+    making = partial(variants, settings=settings or {}, combinations=combinations(vary or {}, points))
+    asked, words = (making(base), "") if replications is None else replicated(base, making, replications)
     scenarios = {key: variant.scenario for key, variant in asked.items()}
     return Sweep(asked, campaign(scenarios, partial(summary, percentiles=percentiles, metrics=metrics), backend=backend,
-                                 store=store, retries=retries, told=told))
+                                 store=store, retries=retries, told=told), words)
 
 
 def combinations(vary: Mapping[str, Sequence[Any]], points: Iterable[Values]) -> list[Values]:

@@ -11,7 +11,7 @@ from io import StringIO
 from typing import Any
 
 from simulator.result import Result
-from simulator.scenario import Scenario
+from simulator.scenario import FIELDS, Scenario
 from simulator.simulate import run
 from simulator.summary import LATENCIES, plain
 
@@ -37,11 +37,17 @@ def record(measured: Mapping[str, Any], values: Mapping[str, Any], number: int =
             **{name: _cell(value) for name, value in values.items()}}
 
 
+def values_of(each: Record) -> Record:
+    """What was varied, of one record; empty for one that does not tell."""
+    names = list(each)
+    return {name: each[name] for name in names[names.index(RUN) + 1:]} if RUN in each else {}
+
+
 def varied(records: Sequence[Record]) -> list[str]:
-    """Names of what was varied, and differs: all after `run_number`, then fields of a scenario."""
-    own = [name for each in records for name in list(each)[list(each).index(RUN) + 1 if RUN in each else len(each):]]
-    names = dict.fromkeys([*own, *(name for name in Scenario.__dataclass_fields__ if records and name in records[0])])
-    return [name for name in names if len({_hashable(each.get(name)) for each in records}) > 1]
+    """Names of what was varied, and differs: all after `run_number`, then fields of a scenario that follow from it."""
+    own = [name for each in records for name in values_of(each)]
+    follow = [name for name in FIELDS if all(each.get(name) is not None for each in records)]
+    return [name for name in dict.fromkeys([*own, *follow]) if len({_hashable(each.get(name)) for each in records}) > 1]
 
 
 def efficiency(each: Record) -> tuple[float, float] | None:

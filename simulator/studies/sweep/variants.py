@@ -15,11 +15,12 @@ from simulator.errors import InputError, choose
 from simulator.memory.base import UNLIMITED
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policy, policy_class
+from simulator.scenario import FIELDS as ASKED
 from simulator.scenario import MAPPINGS, Scenario
 
 Values = Mapping[str, Any]
 """A value by name: what one variant differs in."""
-FIELDS = Scenario.__dataclass_fields__
+FIELDS = {name: Scenario.__dataclass_fields__[name] for name in ASKED}
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,20 @@ class Variant:
     Attributes:
         values: That apply to it, in the order in which they were given.
         scenario: That they lead to.
+        number: Which of several runs of the point it is.
     """
 
     values: Values
     scenario: Scenario
+    number: int = 0
 
     @property
     def key(self) -> str:
+        """The point, and which of its runs."""
+        return f"{self.point}, run {self.number}" if self.number else self.point
+
+    @property
+    def point(self) -> str:
         """The values in one line, as flags spell them."""
         return ",".join(f"{name}={shown(value)}" for name, value in self.values.items()) or "as given"
 

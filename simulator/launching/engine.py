@@ -1,0 +1,93 @@
+"""Engine: how one engine's launch command is spelled, and what each of its flags is to a scenario. It knows no engine.
+
+A flag is mapped to a field or a knob, or it is known and left aside: because it changes no schedule, or because what it
+changes is not modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Fields = dict[str, Any]
+"""Fields of Scenario; knobs under "knobs"."""
+Arity = Literal["switch", "one", "many"]
+MARKS: dict[str, Arity] = {"!": "switch", "+": "many"}
+
+
+class NotModelled(Exception):
+    """A value that means something which no scenario can say; the message says what."""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A flag that a scenario knows.
+
+    Attributes:
+        target: The field, or "knobs.NAME".
+        read: From its text to the value; raises ValueError for what cannot be, NotModelled for what is not modelled.
+        arity: "switch" takes no value, or true or false; "many" takes all words up to the next flag.
+        when_set: What a switch without a value says.
+    """
+
+    target: str
+    read: Callable[[str], Any] = str
+    arity: Arity = "one"
+    when_set: Any = True
+
+    @property
+    def path(self) -> tuple[str, str | None]:
+        """The field, and the name inside of it if there is one."""
+        name, _, inner = self.target.partition(".")
+        return name, inner or None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine's launch command.
+
+    Attributes:
+        name: As people call it.
+        policy: That mirrors it.
+        starts: Words by which its command begins, longest first; what stands before is no part of it.
+        images: Parts of the names of container images whose arguments are its flags.
+        model_flag: That names the model, where it does not stand alone.
+        flags: What is mapped, by flag without its dashes, dashes inside.
+        aliases: Other spellings.
+        aside: Flags that change no schedule: names between blanks, "!" after a switch, "+" after one with many values.
+            A name that ends in "*" stands for all that begin so.
+        unmodelled: By what they do, flags whose effect is not modelled, spelled in the same way.
+        files: Flags that name a YAML file with more flags.
+        finish: From the fields and the words left over for it to the fields as they are in the end.
+    """
+
+    name: str
+    policy: str
+    starts: tuple[str, ...]
+    images: tuple[str, ...]
+    model_flag: str
+    flags: Mapping[str, Flag]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    aside: str = ""
+    unmodelled: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+    finish: Callable[[Fields, Fields], Fields] = lambda fields, extra: fields
+
+    def lookup(self, name: str) -> tuple[str, Flag | str | None, Arity] | None:
+        """The flag's own name, what it is mapped to, or why it is not (None: it changes nothing), and its arity."""
+        name = self.aliases.get(name, name)
+        if name in self.flags:
+            return name, self.flags[name], self.flags[name].arity
+        for reason, words in ((None, self.aside), *self.unmodelled.items()):
+            for word in words.split():
+                arity = MARKS.get(word[-1], "one")
+                known = word.rstrip("!+")
+                if name == known or (known.endswith("*") and name.startswith(known[:-1])):
+                    return name, reason, arity
+        return None
+
+    def names(self) -> list[str]:
+        """All flags that it knows, for a hint."""
+        listed = " ".join([self.aside, *self.unmodelled.values()]).split()
+        return [*self.flags, *(word.rstrip("!+") for word in listed if "*" not in word)]

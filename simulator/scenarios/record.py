@@ -1,0 +1,87 @@
+"""The record of a scenario: plain values from which the same scenario can be read again. It reads and writes no file
+but for the digests of those that are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from cost_models import MODELS, Constant, CostModel, CostModelError, ModelSpec, cost_model
+from simulator.memory.base import UNLIMITED
+from simulator.policies import Policy
+from simulator.policies.making import make_policy, reference_of
+from simulator.scenario import Scenario
+from simulator.scenarios.named import digests
+from traces import Trace
+
+FILES, IN_MEMORY = "files", "in_memory"
+"""What a record has beside the fields: digests of the files that they name, and the fields that no text can say."""
+
+
+def record(scenario: Scenario, files: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A scenario as plain values that `read_scenario` takes, with a digest of each file that it names.
+
+    `files` are those digests, if they were taken before.
+    """
+    fields = _fields(scenario)
+    files = files_of(scenario) if files is None else files
+    unsaid = list(_unsaid(scenario))
+    return fields | ({FILES: dict(files)} if files else {}) | ({IN_MEMORY: unsaid} if unsaid else {})
+
+
+def files_of(scenario: Scenario) -> dict[str, str]:
+    """The files that a scenario names, as they are now: their digests by path."""
+    return {path: digest for found in digests(_fields(scenario)).values() for path, digest in found.items()}
+
+
+def _fields(scenario: Scenario) -> dict[str, Any]:
+    fields, policy = scenario.to_dict(), scenario.policy
+    fields["knobs"] = make_policy(policy, scenario.knobs).settings()
+    if isinstance(policy, Policy):
+        fields["policy"] = reference_of(policy) or policy.name
+    if isinstance(model := scenario.model, ModelSpec) and MODELS.get(model.name) != model:
+        fields["model"] = model
+    if isinstance(scenario.cost_model, Constant):
+        fields["cost_model"] = _exactly(scenario.cost_model)
+    return {name: plain(value) for name, value in fields.items()}
+
+
+def _exactly(cost: Constant) -> str:
+    """Its name, with all digits."""
+    return f"constant:{cost.step_ns / 1e6!r}"
+
+
+def _unsaid(scenario: Scenario) -> Iterator[str]:
+    """Fields whose object was made by a program, so that its name does not bring it back."""
+    if isinstance(scenario.trace, Trace):
+        yield "trace"
+    if isinstance(scenario.policy, Policy) and reference_of(scenario.policy) is None:
+        yield "policy"
+    if isinstance(scenario.cost_model, CostModel) and _named(scenario) != scenario.cost_model:
+        yield "cost_model"
+
+
+def _named(scenario: Scenario) -> CostModel | None:
+    """What the name of the scenario's cost model stands for; None if for nothing."""
+    cost = scenario.cost_model
+    name = _exactly(cost) if isinstance(cost, Constant) else getattr(cost, "name", "")
+    try:
+        return cost_model(name, model=scenario.model, gpu=scenario.gpu, dtype=scenario.dtype,
+                          kv_dtype=scenario.kv_dtype, tensor_parallel_size=scenario.tensor_parallel_size)
+    except CostModelError:
+        return None
+
+
+def plain(value: Any) -> Any:
+    """The value in JSON's own kinds: no bound is "inf", a shape is its keys."""
+    if isinstance(value, ModelSpec):
+        return asdict(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= UNLIMITED:
+        return "inf"
+    return value
