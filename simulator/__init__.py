@@ -7,7 +7,8 @@
     >>> result.requests, result.steps, result.summary(), result.scenario                # doctest: +SKIP
 
 `simulate` answers one question, `compare` several at once, `attribute` says where a difference comes from, `explain`
-follows one request through its batch, and `run` answers a Scenario, which every Result carries.
+follows one request through its batch, `sweep` runs a grid of settings, `plan` says how many replicas it takes, and
+`run` answers a Scenario, which every Result carries.
 
 How to read the code, in this order:
 
@@ -16,11 +17,14 @@ How to read the code, in this order:
     memory/base    how KV cache is asked for
     policies/static, policies/vllm      the two ideas, side by side
     replica        plan, time, commit: the clock
+    passes         what a step comes to while it runs
     stretch        how often a step repeats: the only place that fast-forwards
     batch          why a thousand decoding requests cost no more than one
     pricing        what a step costs, and how long it lasts
     simulate       the wiring: setup before it, clients beside it, recorder behind it
+    serving        one replica, or a router and a fleet of them: router, routing, overflow, fleet, autoscaler
     result         what a run comes to: timeline, ledgers, metrics
+    statistics     how sure a figure is
     studies        several runs, one answer
 
 Traces and costs are packages of their own, `traces` and `cost_models`, and know nothing of this one.
@@ -47,11 +51,14 @@ from simulator.version import __version__  # noqa: E402
 if TYPE_CHECKING:
     from simulator import plots
     from simulator.studies.attribution import attribute
+    from simulator.studies.capacity import plan
     from simulator.studies.compare import compare
     from simulator.studies.explain import explain
+    from simulator.studies.sweep import sweep
 
 __all__ = ["InputError", "Policy", "PolicyError", "Result", "Scenario", "StalledError", "__version__",
-           "attribute", "compare", "explain", "memory", "plots", "policies", "read_scenario", "run", "simulate"]
+           "attribute", "compare", "explain", "memory", "plan", "plots", "policies", "read_scenario", "run", "simulate",
+           "sweep"]
 
 
 def __getattr__(name: str) -> Any:
@@ -65,7 +72,13 @@ def __getattr__(name: str) -> Any:
     if name == "explain":
         from simulator.studies.explain import explain
         return explain
-    if name in ("plots", "studies"):
+    if name == "plan":
+        from simulator.studies.capacity import plan
+        return plan
+    if name == "sweep":
+        from simulator.studies.sweep import sweep
+        return sweep
+    if name in ("plots", "statistics", "studies"):
         from importlib import import_module
         return import_module(f"simulator.{name}")
     raise AttributeError(f"module 'simulator' has no attribute {name!r}")

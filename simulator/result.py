@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 from simulator.band import Band
 from simulator.binned import BINS, Binned, by_steps, by_time, edges_of
 from simulator.cluster import Cluster
+from simulator.details import details, parts
 from simulator.distribution import Distribution
 from simulator.errors import InputError, choose
+from simulator.filling import filling_rate
 from simulator.frames import requests_frame, steps_frame
 from simulator.gaps import spans_of, token_gaps
 from simulator.gate import REFUSED, SHED
 from simulator.ledger import LEDGERS, Ledger, together, token_ledger
 from simulator.levels import token_levels
+from simulator.limits import limits
 from simulator.memory import Memory
 from simulator.metrics import PER_REQUEST
 from simulator.outcomes import Outcomes, outcomes
@@ -35,9 +38,10 @@ from simulator.scenarios import record
 from simulator.served import Served
 from simulator.setup import Setup
 from simulator.slots import Gaps, Slots, count_slots
-from simulator.summary import LATENCIES, details, parts, summarise
+from simulator.summary import LATENCIES, summarise
+from simulator.tail import Tail, ttft_tail
 from simulator.tenancy import Tenant, met, tenants
-from simulator.timeline import Timeline, timeline
+from simulator.timeline import Timeline, departures, timeline
 from simulator.trace_events import document, trace_events
 from simulator.waste import Waste, waste
 
@@ -123,10 +127,11 @@ class Result:
     @cached_property
     def served(self) -> tuple[Served, ...]:
         """What each replica did."""
+        setup, record, shared = self.setup, self.record, (self.slots, self.memory)
         if self.cluster is None:
-            return (Served(self.setup, self.record, self.record.bounds, self.slots, self.memory),)
-        return tuple(Served(self.setup, record, there, self.slots, self.memory)
-                     for record, there in zip(self.cluster.records, self.cluster.there(), strict=True))
+            return (Served(setup, record, record.bounds, *shared, self.timeline.request, self.timeline.left),)
+        return tuple(Served(setup, each, there, *shared, *departures(setup, each))
+                     for each, there in zip(self.cluster.records, self.cluster.there(), strict=True))
 
     @property
     def paid(self) -> list[tuple[int, int]]:
@@ -180,6 +185,24 @@ class Result:
         return waste(self.record, self.slot_ledger)
 
     @property
+    def limits(self) -> dict[str, float] | None:
+        """Why the queue stands still, as shares of the time in steps; see `limits.limits`."""
+        return limits(each.record for each in self.served)
+
+    @property
+    def ttft_tail(self) -> Tail | None:
+        """The slowest first tokens, and what held each of them up; None if nobody was answered."""
+        return ttft_tail([each.record for each in self.served], self.timeline)
+
+    @property
+    def filling_rate(self) -> float | None:
+        """Requests a second that would keep every slot busy, about; see `filling.filling_rate`."""
+        hits = self.prefix_hits
+        found = hits[0] / hits[1] if hits and hits[1] else 0.0
+        rate = filling_rate(self.setup, self.slots.count, 1 - found)
+        return None if rate is None else rate * self.scenario.replicas
+
+    @property
     def kv_use(self) -> tuple[float | None, float | None]:
         """Mean over time and peak of the share of KV cache in use; None without a bound or a step."""
         free = self.kv_ledger.share("external", "cached", "free")
@@ -211,8 +234,8 @@ class Result:
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """A row a step, times in seconds; columns as in `frames.STEP_COLUMNS`."""
-        return steps_frame(self.record)
+        """A row a step, replica by replica, times in seconds; columns as in `frames.STEP_COLUMNS`."""
+        return steps_frame([each.record for each in self.served])
 
     def summary(self, percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES) -> dict[str, Any]:
         """The run as one flat record; None where nothing was measured."""

@@ -129,8 +129,8 @@ def prepare(scenario: Scenario) -> Setup:
     model_len = longest_request(scenario)
     pool, capacity = _pool(scenario, model)
     source = read_trace(scenario)
+    check_trace(scenario, source)
     trace, cut = classed(under_load(source, scenario), scenario.classes), 0
-    check_trace(scenario, trace)
     if scenario.too_long == "truncate":
         trace, cut = traces.truncated(trace, model_len)
     declared = traces.declare(trace, scenario.max_tokens, model_len)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 import traces
 from cost_models import model_spec
-from simulator.errors import choose
 from simulator.patience import Patience
 from simulator.scenario import Scenario
 from traces import Trace
@@ -24,6 +23,11 @@ from traces import Trace
 NS = 10 ** 9
 ARRIVALS, SAMPLE = 1, 2
 """Streams of chance, each for one use."""
+
+
+def source(scenario: Scenario) -> Trace:
+    """The scenario's trace as it was recorded, before anything is done to it."""
+    return _loaded(scenario.trace, scenario, scenario.reading)
 
 
 def read_trace(scenario: Scenario) -> Trace:
@@ -41,7 +45,7 @@ def as_read(scenario: Scenario) -> Scenario:
 
 def _composed(scenario: Scenario) -> Trace:
     """The trace with all that is mixed in, of those tenants, as that sample, so many times."""
-    trace = _loaded(scenario.trace, scenario, scenario.reading)
+    trace = source(scenario)
     if scenario.mix:
         others = [(_loaded(name, scenario), weight) for name, weight in scenario.mix.items()]
         trace = traces.mixed([(trace, 1.0), *others])
@@ -61,19 +65,12 @@ def under_load(trace: Trace, scenario: Scenario) -> Trace:
 
 
 def classed(trace: Trace, classes: Mapping[str, Mapping[str, float]]) -> Trace:
-    """The trace with the priorities of the tenants' classes; rows of others keep theirs, which is 0 if they have none.
-
-    Raises InputError for a tenant that is not there.
-    """
-    if not classes:
-        return trace
-    tenants = trace.tenant or ()
-    for name in classes:
-        choose("tenant of classes", name, dict.fromkeys(tenants) or ["none: the trace names no tenants"])
+    """The trace with the priorities of the tenants' classes; others keep theirs, which is 0 if they have none."""
     if not any("priority" in each for each in classes.values()):
         return trace
     own = [0] * len(trace) if trace.priority is None else trace.priority.tolist()
-    urgent = [int(classes.get(name, {}).get("priority", before)) for name, before in zip(tenants, own, strict=True)]
+    urgent = [int(classes.get(name, {}).get("priority", before))
+              for name, before in zip(trace.tenant or (), own, strict=True)]
     return replace(trace, priority=np.array(urgent, np.int64))
 
 

@@ -16,8 +16,11 @@ from simulator.cli.cost import show
 from simulator.cli.explain import explain
 from simulator.cli.init import init
 from simulator.cli.listing import list_
+from simulator.cli.plan import plan
+from simulator.cli.plot import plot
 from simulator.cli.reproduce import reproduce
 from simulator.cli.run import run
+from simulator.cli.sweep import sweep
 from simulator.cli.trace import describe
 from simulator.cli.trace_fetch import fetch
 from simulator.cli.trace_files import convert, slice_
@@ -43,6 +46,9 @@ app.command("compare")(compare)
 app.command("why")(why)
 app.command("explain")(explain)
 app.command("run")(run)
+app.command("plan")(plan)
+app.command("sweep")(sweep)
+app.command("plot")(plot)
 app.command("init")(init)
 app.command("list")(list_)
 app.command("conformance")(conformance)

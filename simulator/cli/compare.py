@@ -7,16 +7,17 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from simulator.cli import complete
+from simulator.cli import complete, values
 from simulator.cli.console import answers, as_json
 from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import ENGINE, Common, Simulated, Written
+from simulator.cli.options import ENGINE, MEASURES, Common, Simulated, Written
 from simulator.cli.output import ResultDirectory, detail_name, run_files, run_name
 from simulator.cli.progress import Bar
-from simulator.studies.compare import LOADS, Comparison
+from simulator.studies.compare import Comparison
 from simulator.studies.compare import compare as study
+from simulator.studies.contenders import LOADS
 
 FIGURES = ("timeline.svg", "batch.svg")
 FINDINGS = "comparison.json"
@@ -27,7 +28,10 @@ def compare(simulated: Simulated, written: Written, common: Common,
             policies: Annotated[str | None, Option(metavar="NAME,NAME", autocompletion=complete.policies,
                                                    rich_help_panel=ENGINE, help=(
                 "The baseline, then the others; FILE.py:CLASS for one of your own. Not given: static and that of the "
-                "scenario, else vllm."))] = None) -> None:
+                "scenario, else vllm."))] = None,
+            replications: Annotated[str | None, Option(metavar="N", rich_help_panel=MEASURES, help=(
+                "Run it N times, each with another seed, or on another window of a recorded trace, and give 95% "
+                "intervals of the differences; all policies have the same requests and arrivals."))] = None) -> None:
     """Compare policies on one trace: how much they serve, how it feels, and where the difference comes from."""
     names, asked = simulated.policies("--policies", policies), written.asked
     options = simulated.scenario(common)
@@ -36,7 +40,8 @@ def compare(simulated: Simulated, written: Written, common: Common,
     directory.check([*runs, *(map(detail_name, runs) if written.save_detailed else ()), *FIGURES, FINDINGS])
     check_drawing()
     with Bar("compare", quiet=common.quiet) as bar:
-        found = study(policies=names, settings=simulated.knobs_for(*names), progress=bar.many, **options)
+        found = study(policies=names, settings=simulated.knobs_for(*names), progress=bar.many,
+                      replications=values.count("--replications", replications), **options)
     directory.write(_files(found, written.save_detailed, asked))
     if common.json:
         print(as_json(found.records(**asked)), end="")

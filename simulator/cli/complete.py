@@ -76,6 +76,11 @@ def routers(incomplete: str) -> list[str]:
     return _starting(ROUTERS, incomplete)
 
 
+def backends(incomplete: str) -> list[str]:
+    """Where runs can take place."""
+    return _starting(("local", "dask", "ray"), incomplete)
+
+
 def overflows(incomplete: str) -> list[str]:
     """What may become of a request that no replica takes."""
     from simulator.overflow import OVERFLOWS

@@ -1,12 +1,39 @@
-"""A progress bar on stderr, where somebody is looking at it."""
+"""A progress bar on stderr, where somebody is looking at it; a line now and then, where one goes to a file."""
 
 from __future__ import annotations
 
 import sys
+from time import monotonic
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from simulator.cli.lines import note
+
+EVERY_S = 30
+"""Between two lines of a log."""
+
+
+class Rate(ProgressColumn):
+    """How many a second."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.speed is None else f"{task.speed:,.3g} {self._unit}/s", style="dim")
 
 
 class Bar:
@@ -16,14 +43,16 @@ class Bar:
         title: Of what is going on.
         unit: What is counted.
         quiet: Say nothing.
+        log: Without a terminal, say a line now and then: for what may take hours.
     """
 
-    def __init__(self, title: str, *, unit: str = "requests", quiet: bool = False) -> None:
+    def __init__(self, title: str, *, unit: str = "requests", quiet: bool = False, log: bool = False) -> None:
         seen = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit), Rate(unit),
             TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True, disable=not seen)
         self._task = self._bar.add_task(title, total=None)
+        self._log = Log(title, unit) if log and not seen and not quiet else None
 
     def __enter__(self) -> Bar:
         self._bar.start()
@@ -36,7 +65,30 @@ class Bar:
     def one(self, answered: int, accepted: int) -> None:
         """How far a single run has got."""
         self._bar.update(self._task, completed=answered, total=accepted)
+        if self._log:
+            self._log.hear(answered, accepted)
 
     def many(self, title: str, answered: int, accepted: int) -> None:
         """How far several runs have got, and which one is running."""
         self._bar.update(self._task, description=title, completed=answered, total=accepted)
+
+
+class Log:
+    """Progress as lines: how many, how fast, how long still."""
+
+    def __init__(self, title: str, unit: str) -> None:
+        self._title, self._unit = title, unit
+        self._start: tuple[float, int] | None = None
+        self._told = monotonic()
+
+    def hear(self, done: int, of: int) -> None:
+        """A line, unless there was one a moment ago. What is there at the first call does not count for the rate."""
+        now = monotonic()
+        if self._start is None:
+            self._start = now, done
+        since, before = self._start
+        if now - self._told < EVERY_S or done == before:
+            return
+        self._told, rate = now, (done - before) / (now - since)
+        note(f"{self._title}: {done:,} of {of:,} {self._unit}, {rate:.3g} {self._unit}/s, "
+             f"{(of - done) / rate:,.0f} s left")

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from simulator.balance import Share, shares
-from simulator.metrics import METRICS, json_keys
+from simulator.metrics import METRICS, MS, json_keys
 from simulator.result import Result
+from simulator.tail import CAUSES, PERCENT, Tail
 from simulator.tenancy import Tenant
 
 MOST_ROWS = 12
@@ -25,6 +26,8 @@ def print_summary(console: Console, result: Result, percentiles: Sequence[float]
     console.print(title, style="bold", markup=False)
     console.print(_numbers(summary))
     console.print(_latencies(summary, tuple(percentiles), metrics))
+    if tail := result.ttft_tail:
+        console.print(_tail(tail))
     if result.cluster is not None:
         console.print(_replicas(shares(result)))
     if result.tenants:
@@ -61,6 +64,18 @@ def _latencies(summary: dict[str, Any], percentiles: tuple[float, ...], metrics:
     for name in metrics:
         keys = json_keys(name, percentiles)
         table.add_row(METRICS[name].label, *(shown(summary[key]) for key in keys))
+    return table
+
+
+def _tail(tail: Tail) -> Table:
+    """What held up the slowest first tokens; causes that held up nobody are left out."""
+    title = f"slowest first tokens: {tail.requests:,}, from {shown(tail.from_ns / MS)} ms on (p{PERCENT})"
+    table = Table(title, box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("share of their TTFT", "longest part of"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for cause, words in CAUSES.items():
+        if tail.shares[cause]:
+            table.add_row(words, shown(tail.shares[cause], "share"), shown(tail.counts[cause]))
     return table
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from typing import Annotated, Any
 
@@ -19,6 +18,7 @@ from simulator.cli.lines import note
 from simulator.cli.options import COMMON, ENGINE, FILES, MEASURES, TRAFFIC, Common, Simulated
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
+from simulator.cli.scaling import cores
 from simulator.cli.tables import print_table
 from simulator.policies.making import make_policies
 from simulator.scenario import scenario_of
@@ -88,11 +88,6 @@ def why(simulated: Simulated, common: Common,
     _print(answers(), found, command)
     if directory and not common.quiet:
         note(f"written to {directory.path}/: {FINDINGS} and {FIGURE}")
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _print(console: Console, found: Attribution, command: str) -> None:

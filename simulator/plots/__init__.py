@@ -8,6 +8,7 @@ drawn, not when this package is imported, and pyplot never: no figure needs clos
 from simulator.occupancy import KINDS
 from simulator.plots.bars import timeline_frame
 from simulator.plots.batch import batch_figure, plot_batch
+from simulator.plots.capacity import backlog_figure, goodput_figure, plot_goodput, plot_latencies
 from simulator.plots.costs import costs_figure
 from simulator.plots.curves import batch_frame
 from simulator.plots.factors import (
@@ -23,11 +24,13 @@ from simulator.plots.ladder import ladder_figure, plot_ladder
 from simulator.plots.ledgers import ledger_figure, plot_ledger
 from simulator.plots.strip import plot_strip, strip_figure
 from simulator.plots.style import save_figure
+from simulator.plots.sweep import heatmap_figure, pareto_figure, plot_heatmap, plot_pareto
 from simulator.plots.timeline import plot_timeline, timeline_figure
 from simulator.plots.traffic import traffic_figure
 
 __all__ = [
     "KINDS",
+    "backlog_figure",
     "batch_figure",
     "batch_frame",
     "caveats_figure",
@@ -35,14 +38,21 @@ __all__ = [
     "costs_figure",
     "exhaustion_figure",
     "findings_figure",
+    "goodput_figure",
+    "heatmap_figure",
     "ladder_figure",
     "ledger_figure",
     "paging_figure",
+    "pareto_figure",
     "plot_batch",
     "plot_caveats",
     "plot_findings",
+    "plot_goodput",
+    "plot_heatmap",
     "plot_ladder",
+    "plot_latencies",
     "plot_ledger",
+    "plot_pareto",
     "plot_strip",
     "plot_timeline",
     "plot_verdict",

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simulator.errors import InputError
-from simulator.memory.base import UNLIMITED
 from simulator.metrics import METRICS, json_keys
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policies
@@ -16,12 +15,13 @@ from simulator.policies.static import StaticBatching
 from simulator.policies.vllm import Vllm
 from simulator.replication import only_one_replica
 from simulator.result import Result
-from simulator.scenario import Load, Scenario, scenario_of
-from simulator.setup import prepare
+from simulator.scenario import Load, scenario_of
 from simulator.studies.attribution import Attribution, take_apart
+from simulator.studies.certainty import Certainty, Repeated
 from simulator.studies.climb import Climb
+from simulator.studies.contenders import LOADS, Runs, alike, pairs_of, under
 from simulator.studies.ending import short_request, tell
-from simulator.studies.ratios import RATIOS, Pair, deployed, pairs
+from simulator.studies.ratios import RATIOS, deployed
 from simulator.studies.runner import Progress, Runner
 from simulator.studies.shapley import prefixes
 from simulator.studies.why_records import records
@@ -31,9 +31,6 @@ from traces import Trace
 
 if TYPE_CHECKING:
     import pandas as pd
-
-LOADS: tuple[Load, ...] = ("saturated", "trace")
-ASSUMED_SLOTS = 32    # of a baseline that has no cap of its own
 
 
 @dataclass(frozen=True)
@@ -67,6 +64,7 @@ class Comparison:
         ladders: By policy, where its ratio to the baseline as deployed comes from, where switches tell that.
         equal_slots: Result by label of the saturated runs in which all have the baseline's number of slots, and no
             bound on memory or tokens a step: the idea itself, which the timeline and the story show.
+        certainty: How far chance moves the differences; None where nothing was replicated.
     """
 
     labels: tuple[str, ...]
@@ -74,6 +72,7 @@ class Comparison:
     ratios: tuple[Ratio, ...]
     equal_slots: Mapping[str, Result]
     ladders: Mapping[str, Attribution]
+    certainty: Certainty | None = None
 
     @property
     def equal(self) -> str:
@@ -95,7 +94,11 @@ class Comparison:
         """
         runs = [{**result.labelled(**options), "policy": label, "load": load}
                 for (label, load), result in self.results.items()]
-        return {"runs": runs, "speedup": self.speedup(), "scenario": self.scenario}
+        return {"runs": runs, "speedup": self.speedup(), **self._certainty(), "scenario": self.scenario}
+
+    def _certainty(self) -> dict[str, Any]:
+        """What replications add to a document."""
+        return {"certainty": self.certainty.plain()} if self.certainty else {}
 
     @property
     def scenario(self) -> dict[str, Any]:
@@ -113,7 +116,7 @@ class Comparison:
         ledgers = {label: dict(result.slot_ledger.parts) for label, result in self.equal_slots.items()}
         ladders = {label: records(found) for label, found in self.ladders.items()}
         return {"speedup": self.speedup(), "ratios": ratios, "ladders": ladders, "slot_ns_with_equal_slots": ledgers,
-                "story": self.story(), "scenario": self.scenario}
+                "story": self.story(), **self._certainty(), "scenario": self.scenario}
 
     def table(self) -> pd.DataFrame:
         """Every metric (rows) of every policy and load (columns)."""
@@ -138,10 +141,12 @@ class Comparison:
 
 
 def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | str] = ("static", "vllm"), *,
-            settings: Mapping[str, Any] | None = None, progress: Progress | None = None, **options: Any) -> Comparison:
+            settings: Mapping[str, Any] | None = None, replications: int | None = None,
+            progress: Progress | None = None, **options: Any) -> Comparison:
     """Replay a trace through several policies, saturated and at its own times, and measure the three ratios.
 
-    `settings` maps "knob" or "policy.knob" to a value; `options` are the other fields of Scenario.
+    `settings` maps "knob" or "policy.knob" to a value; `options` are the other fields of Scenario. `replications`, at
+    least 2, asks for intervals of the differences: all is run so often, on other traffic of the same kind.
 
     Example:
         >>> compare("azure-conv-2023", num_prompts=100).labels
@@ -150,50 +155,31 @@ def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     contenders = dict(zip(_labels(policies), make_policies(policies, settings), strict=True))
     scenario = scenario_of(trace=trace, **options)
     only_one_replica("compare", scenario)
+    repeated = None if replications is None else Repeated.of(scenario, contenders, replications)
     scenario = as_read(scenario)    # once for all runs
-    mains = {(label, kind): _under(kind, scenario, policy) for kind in LOADS for label, policy in contenders.items()}
+    mains = {(label, kind): under(kind, scenario, policy) for kind in LOADS for label, policy in contenders.items()}
     plain = {key: main.but(error_band=None) for key, main in mains.items()}    # a band is of the runs that are shown
-    wanted = _pairs(plain, contenders)
+    wanted = pairs_of(plain, contenders)
     climbs = _climbs(plain, contenders)
     rungs = [rung for climb in climbs.values() for rung in climb.runs(prefixes(climb.keys)).values()]
-    runner = Runner(progress, [*mains.values(), *(side for _, pair in wanted for side in pair.sides), *rungs])
+    runner = Runner(progress, [*mains.values(), *(side for _, pair in wanted for side in pair.sides), *rungs,
+                               *(repeated.scenarios() if repeated else ())])
     results = {key: runner.run(main) for key, main in mains.items()}
-    equal = {label: runner.run(alike) for label, alike in _alike(wanted, *contenders).items()}
+    equal = {label: runner.run(same) for label, same in alike(wanted, next(iter(contenders))).items()}
     ratios = [Ratio(pair.key, label, runner.measure(pair.baseline), runner.measure(pair.continuous),
                     runner.points({pair.key: pair.baseline})[pair.key].sequences) for label, pair in wanted]
     ladders = {label: take_apart(climb, "throughput", runner.points, brief=True) for label, climb in climbs.items()}
-    return Comparison(tuple(contenders), results, tuple(ratios), equal, ladders)
+    return Comparison(tuple(contenders), results, tuple(ratios), equal, ladders,
+                      repeated.measured(runner) if repeated else None)
 
 
-def _climbs(mains: Mapping[tuple[str, Load], Scenario], contenders: Mapping[str, Policy]) -> dict[str, Climb]:
+def _climbs(mains: Runs, contenders: Mapping[str, Policy]) -> dict[str, Climb]:
     """From the baseline as deployed to each policy that switches lead to."""
     (baseline, start), *others = contenders.items()
     if type(start) is not StaticBatching:
         return {}
     return {label: Climb(mains[baseline, "saturated"], deployed(start), policy) for label, policy in others
             if type(policy) is Vllm}
-
-
-def _alike(wanted: Sequence[tuple[str, Pair]], baseline: str, *_: str) -> dict[str, Scenario]:
-    """By label, the runs with equal slots and no other bound."""
-    pairs_alike = [(label, pair) for label, pair in wanted if pair.key == "scheduling"]
-    return {baseline: pairs_alike[0][1].baseline, **{label: pair.continuous for label, pair in pairs_alike}}
-
-
-def _pairs(mains: Mapping[tuple[str, Load], Scenario], contenders: Mapping[str, Policy]) -> list[tuple[str, Pair]]:
-    """What each ratio of each policy to the baseline needs to have run."""
-    baseline, *others = contenders
-    base = mains[baseline, "saturated"]
-    slots = prepare(base).policy.slots
-    slots = slots if slots < UNLIMITED else ASSUMED_SLOTS
-    return [(label, pair) for label in others for pair in pairs(base, contenders[baseline], contenders[label], slots)]
-
-
-def _under(kind: Load, scenario: Scenario, policy: Policy) -> Scenario:
-    """The scenario with this policy, saturated (every request queued at time 0) or at the trace's own times."""
-    if kind == "saturated":
-        return scenario.but(policy=policy, load=kind, max_concurrency=None)
-    return scenario.but(policy=policy, load=kind)
 
 
 def _labels(policies: Sequence[Policy | str]) -> list[str]:

@@ -1,12 +1,11 @@
 """Points: what a run comes to where only its total counts, in whole numbers, so that ratios are exact.
 
-Runs that nobody has asked for twice, in processes of their own where there are cores for them.
+Runs that nobody has asked for twice, as a campaign: in processes of their own where there are cores for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self, TypeVar
@@ -17,6 +16,7 @@ from simulator.errors import InputError
 from simulator.result import Result
 from simulator.scenario import Scenario
 from simulator.simulate import run
+from simulator.studies.campaign import Backend, Failure, Found, campaign
 from simulator.throughput import SECOND, whole_run
 
 Key = TypeVar("Key")
@@ -98,24 +98,13 @@ def point(scenario: Scenario) -> Point:
 
 def measure(scenarios: Mapping[Key, Scenario], workers: int = 1, told: Told | None = None) -> dict[Key, Point]:
     """The points of all scenarios by the same keys, in up to `workers` processes at once."""
-    if workers < 1:
-        raise InputError(f"workers must be a whole number of at least 1, not {workers!r}")
-    told = told or (lambda done, of: None)
-    if min(workers, len(scenarios)) == 1:
-        return {key: _telling(told, done, len(scenarios), point(scenario))
-                for done, (key, scenario) in enumerate(scenarios.items(), 1)}
-    with ProcessPoolExecutor(min(workers, len(scenarios))) as pool:
-        asked = {key: pool.submit(point, scenario) for key, scenario in scenarios.items()}
-        try:
-            for done, future in enumerate(as_completed(asked.values()), 1):
-                future.result()
-                told(done, len(asked))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-        return {key: future.result() for key, future in asked.items()}
+    keys = {str(number): key for number, key in enumerate(scenarios)}
+    points = {name: scenarios[key] for name, key in keys.items()}
+    found = campaign(points, point, backend=Backend(workers=workers), retries=0, told=told)
+    return {keys[name]: _point(outcome) for name, outcome in found.items()}
 
 
-def _telling(told: Told, done: int, of: int, found: Point) -> Point:
-    told(done, of)
-    return found
+def _point(outcome: Found[Point] | Failure) -> Point:
+    if isinstance(outcome, Found):
+        return outcome.value
+    raise (InputError if outcome.hopeless else RuntimeError)(outcome.reason)

@@ -13,6 +13,7 @@ from simulator.metrics import METRICS, json_keys
 from simulator.remarks import band_remark
 from simulator.result import Result
 from simulator.studies.attribution import Attribution
+from simulator.studies.certainty_tables import certainty_tables
 from simulator.studies.ideas import side_by_side
 from simulator.studies.ratio_notes import ratio_note
 from simulator.studies.ratios import RATIOS
@@ -40,8 +41,12 @@ def tables(found: Comparison) -> list[Table]:
     paced = {label: found.results[label, "trace"] for label in found.labels}
     return [measured(f"How much it serves (saturated: {_queued(found)})", saturated, SERVED),
             measured(f"How it feels ({_pace(found)})", paced, FELT),
-            ratio_table(found), *map(short_ladder, found.ladders.values()), slot_table(found), waste_table(found),
-            step_table(found), side_by_side(saturated)]
+            ratio_table(found), *_certainty(found), *map(short_ladder, found.ladders.values()), slot_table(found),
+            waste_table(found), step_table(found), side_by_side(saturated)]
+
+
+def _certainty(found: Comparison) -> list[Table]:
+    return certainty_tables(found.certainty, found.labels[0]) if found.certainty else []
 
 
 def _queued(found: Comparison) -> str:

@@ -1,0 +1,135 @@
+"""`batchsim plan`: how many replicas, how sure, why, at what cost. In a notebook: `sim.plan(trace, goodput={...})`."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated, Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+from typer import Exit, Option
+
+from simulator.cli import complete, values
+from simulator.cli.console import answers, as_json
+from simulator.cli.drawing import as_files, check_drawing
+from simulator.cli.flags import typed, with_flags
+from simulator.cli.lines import note
+from simulator.cli.options import ENGINE, FILES, Common, Simulated
+from simulator.cli.output import ResultDirectory
+from simulator.cli.progress import Bar
+from simulator.cli.scaling import Scaling
+from simulator.cli.tables import print_table
+from simulator.statistics import LEVEL
+from simulator.studies.capacity import Plan
+from simulator.studies.capacity import plan as study
+from simulator.studies.capacity.objectives import ATTAINMENT
+from simulator.studies.capacity.question import REPLICATIONS
+from simulator.studies.facts import facts_of
+from simulator.tables import Table
+
+FINDINGS, RUNS = "plan.json", "plan.csv"
+FIGURES = ("goodput.svg", "backlog.svg")
+PLAN = "Plan"
+INFEASIBLE = 1
+
+
+@with_flags
+def plan(simulated: Simulated, scaling: Scaling, common: Common,
+         policy: Annotated[str, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
+                                       rich_help_panel=ENGINE, help="A policy, or a class of your own.")] = "vllm",
+         attainment: Annotated[str, Option(metavar="X", rich_help_panel=PLAN, help=(
+             "Share of the requests that must meet all limits of --goodput: 0.99 with ttft:500 is a p99 of TTFT below "
+             "500 ms."))] = f"{ATTAINMENT:g}",
+         slo: Annotated[list[str] | None, Option(metavar="pP_METRIC:MS", rich_help_panel=PLAN, help=(
+             "A percentile to keep by itself, such as p99_ttft:500 or p50_tpot:30; repeatable."))] = None,
+         confidence: Annotated[str, Option(metavar="X", rich_help_panel=PLAN, help=(
+             "Level of the intervals. An objective is kept if the lower end of its interval is."))] = f"{LEVEL:g}",
+         find: Annotated[str, Option(metavar="replicas|rate", rich_help_panel=PLAN, help=(
+             "The fewest replicas for this traffic, or the most traffic that --replicas carry."))] = "replicas",
+         max_gpus: Annotated[str | None, Option(metavar="N", rich_help_panel=PLAN, help=(
+             "The most GPUs there are."))] = None,
+         gpus: Annotated[str | None, Option(metavar="NAME,NAME", autocompletion=complete.gpus, rich_help_panel=PLAN,
+                                            help="GPU types to choose from, the cheapest that does first; --gpu if not "
+                                                 "given.")] = None,
+         tensor_parallel_sizes: Annotated[str | None, Option(metavar="1,2,4", rich_help_panel=PLAN, help=(
+             "GPUs a replica to choose from; --tensor-parallel-size if not given."))] = None,
+         replications: Annotated[str, Option(metavar="N", rich_help_panel=PLAN, help=(
+             "Seeds to run where something is drawn; a recorded trace is cut into windows instead."))] = (
+                 str(REPLICATIONS)),
+         result_dir: Annotated[str | None, Option("--result-dir", "-o", metavar="DIR", rich_help_panel=FILES, help=(
+             f"Write {FINDINGS}, {RUNS} and the figures there. Replaces only what an earlier run wrote."))] = None,
+         force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")] = False,
+         ) -> None:
+    """Say how many replicas keep your objectives, how sure that is, what binds, and what it costs.
+
+    Objectives come from --goodput and --attainment, or from --slo. Exit status 1 if there is no answer.
+    """
+    directory = None if result_dir is None else ResultDirectory(result_dir, force=force)
+    if directory:
+        directory.check([FINDINGS, RUNS, *FIGURES])
+        check_drawing()
+    options: dict[str, Any] = {
+        **simulated.scenario(common), "attainment": values.number("--attainment", attainment), "slo": slo or (),
+        "confidence": values.number("--confidence", confidence), "find": find,
+        "gpus": values.words("--gpus", gpus) if gpus else (), "tensor_parallel_sizes": _sizes(tensor_parallel_sizes),
+        "max_gpus": values.count("--max-gpus", max_gpus), "replications": values.count("--replications", replications)}
+    with Bar("plan", unit="runs", quiet=common.quiet, log=True) as bar:
+        found = study(policy=policy, settings=simulated.knobs, backend=scaling.chosen, told=bar.many, **options)
+    if directory:
+        directory.write(_files(found))
+    command = ["batchsim", "run", *([] if policy == "vllm" else ["--policy", policy]),
+               *typed(simulated, "replicas"), *typed(common, "quiet", "json", "debug")]
+    if common.json:
+        print(as_json(found.records()), end="")
+    else:
+        _print(answers(), found, shlex.join(command))
+    if directory and not (common.json or common.quiet):
+        note(f"written to {directory.path}/: {', '.join(_files(found))}")
+    if not found.feasible:
+        raise Exit(INFEASIBLE)
+
+
+def _sizes(text: str | None) -> tuple[int, ...]:
+    words = values.words("--tensor-parallel-sizes", text) if text else ()
+    return tuple(values.count("--tensor-parallel-sizes", word) or 0 for word in words)
+
+
+def _files(found: Plan) -> dict[str, bytes]:
+    """All files by name; a plan without an answer has no figures."""
+    files = {FINDINGS: as_json(found.records()).encode(),
+             RUNS: found.frame().to_csv(index=False, lineterminator="\n").encode()}
+    return files | (as_files(figures(found)) if found.feasible else {})
+
+
+def figures(found: Plan) -> dict[str, Any]:
+    """The figures by file name."""
+    from simulator.plots import backlog_figure, goodput_figure
+    from simulator.studies.capacity.records import backlogs
+    limits = {name: limit for objective in found.question.objectives for name, limit in objective.limits.items()}
+    return {FIGURES[0]: goodput_figure(found.curve(), limits, found.told()[0]),
+            FIGURES[1]: backlog_figure(backlogs(found), "Requests outstanding: the answer and its neighbours")}
+
+
+def _print(console: Console, found: Plan, command: str) -> None:
+    """The answer first, then what it is made of."""
+    if found.best.lab is not None:
+        for fact in facts_of(found.best.lab.traffic.setup):
+            console.print(Text(fact, style="dim"))
+        console.print()
+    answer, *others = found.told()
+    console.print(Text(answer, style="bold"))
+    for sentence in others:
+        console.print(Padding(Text(sentence), (0, 0, 0, 2), expand=False))
+    for table in [*found.tables(), *_again(found, command)]:
+        print_table(console, table)
+
+
+def _again(found: Plan, command: str) -> list[Table]:
+    """How to run the answer and its neighbours again."""
+    if found.around is None:
+        return []
+    from simulator.studies.capacity.tables import names
+    flags = [found.best.runs.traffic.flags(probe) for probe in found.around.neighbours]
+    rows = tuple((name, flag or "(none)") for name, flag in zip(names(found), flags, strict=True) if flag is not None)
+    return [Table(f"Run them again: {command} FLAGS", ("", "FLAGS"), rows, words=("FLAGS",))] if rows else []

@@ -1,0 +1,59 @@
+"""`batchsim plot`: draw the pictures of a sweep anew. In a notebook: `plots.pareto_figure(pareto_frame(records))`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from simulator.cli.drawing import check_drawing
+from simulator.cli.flags import with_flags
+from simulator.cli.lines import note
+from simulator.cli.options import FILES, MEASURES, Common
+from simulator.cli.output import ResultDirectory
+from simulator.cli.sweep import FIGURES, RECORDS, drawn
+from simulator.errors import InputError
+
+
+@with_flags
+def plot(common: Common,
+         directory: Annotated[str, Argument(metavar="DIR", help="What `batchsim sweep` or `vllm bench sweep` wrote.")],
+         x: Annotated[str | None, Option(metavar="NAME", rich_help_panel=MEASURES, help=(
+             "What the columns of the heat map are; the first that was varied if not given."))] = None,
+         y: Annotated[str | None, Option(metavar="NAME", rich_help_panel=MEASURES, help=(
+             "What its rows are; the second."))] = None,
+         metric: Annotated[str | None, Option(metavar="METRIC", rich_help_panel=MEASURES, help=(
+             "What its numbers are, such as p99_ttft_ms; goodput, else output throughput, if not given."))] = None,
+         force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")] = False,
+         ) -> None:
+    """Draw the heat map and the Pareto set of a sweep again, over other axes or of another metric."""
+    check_drawing()
+    target = ResultDirectory(directory, force=force)
+    target.check(FIGURES)
+    figures = drawn(_records(Path(directory)), x=x, y=y, metric=metric)
+    if not figures:
+        raise InputError(f"{directory}: nothing to draw: no point served anything")
+    target.write(figures)
+    if not common.quiet:
+        note(f"written to {directory}/: {' and '.join(figures)}")
+
+
+def _records(directory: Path) -> list[dict[str, Any]]:
+    """The records in the directory, else in all those below it, as vLLM lays them out."""
+    own = directory / RECORDS
+    paths = [own] if own.exists() else sorted(directory.rglob(RECORDS))
+    if not paths:
+        raise InputError(f"{directory} has no {RECORDS}: give a directory that `batchsim sweep` wrote")
+    return [record for path in paths for record in _read(path)]
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    try:
+        records = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: is half-written, or no JSON: run the sweep again with --resume") from None
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        raise InputError(f"{path}: is no summary of a sweep: it must be a list of records")
+    return records

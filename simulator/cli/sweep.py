@@ -1,0 +1,131 @@
+"""`batchsim sweep`: a run for each combination of values. In a notebook: `sim.sweep(trace, vary={...}).table()`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from typer import Exit, Option
+
+from simulator.cli import complete, values
+from simulator.cli.console import answers, as_json
+from simulator.cli.drawing import as_files, check_drawing
+from simulator.cli.flags import with_flags
+from simulator.cli.lines import note
+from simulator.cli.options import ENGINE, FILES, MEASURES, TRAFFIC, Common, Simulated
+from simulator.cli.output import ResultDirectory
+from simulator.cli.progress import Bar
+from simulator.cli.scaling import Scaling
+from simulator.cli.tables import print_table
+from simulator.cli.varied import Varied
+from simulator.studies.campaign import Store
+from simulator.studies.campaign.store import unusable
+from simulator.studies.sweep import Sweep
+from simulator.studies.sweep.means import averaged
+from simulator.studies.sweep.pictures import heatmap_frame, pareto_frame
+from simulator.studies.sweep.records import to_csv
+from simulator.studies.sweep.tables import certainty, table
+from simulator.studies.sweep.tuning import Tuned
+
+RECORDS, TABLE, FAILURES, DIFFERENCES = "summary.json", "summary.csv", "failures.json", "differences.json"
+FIGURES = ("heatmap.svg", "pareto.svg")
+SWEEP_DIR = "batchsim-sweep"
+
+
+@with_flags
+def sweep(simulated: Simulated, varied: Varied, scaling: Scaling, common: Common,
+          policy: Annotated[str | None, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
+                                               rich_help_panel=ENGINE, help=(
+              "A policy, or a class of your own; vllm if not given."))] = None,
+          load: Annotated[str | None, Option(metavar="trace|saturated", autocompletion=complete.loads,
+                                             rich_help_panel=TRAFFIC, help=(
+              "The trace's own times, or all requests at 0; trace if not given."))] = None,
+          metric_percentiles: Annotated[str, Option(metavar="50,90,99", rich_help_panel=MEASURES, help=(
+              "Percentiles to give of each latency."))] = "99",
+          resume: Annotated[bool, Option("--resume", metavar="", rich_help_panel=FILES, help=(
+              "Go on with an interrupted sweep: what was measured is not measured again."))] = False,
+          result_dir: Annotated[str | None, Option("--result-dir", "-o", metavar="DIR", rich_help_panel=FILES, help=(
+              f"Where the files go, {SWEEP_DIR} if not given. Replaces only what an earlier run wrote."))] = None,
+          force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES,
+                                        help="Replace any file.")] = False) -> None:
+    """Run a grid or a list of settings, or search them: summaries in the shape of vLLM's sweep, and two pictures."""
+    varied.check()
+    directory = ResultDirectory(SWEEP_DIR if result_dir is None else result_dir, force=force)
+    directory.check([RECORDS, TABLE, FAILURES, DIFFERENCES, *FIGURES])
+    check_drawing()
+    fields = simulated.scenario(common, policy=policy, load=load)
+    asked: dict[str, Any] = {
+        "settings": fields.pop("knobs"), **fields, "backend": scaling.chosen, "retries": scaling.tries,
+        "percentiles": values.percentiles("--metric-percentiles", metric_percentiles)}
+    with (Store(directory.path, f"percentiles {metric_percentiles}", resume=resume, told=note) as store,
+          Bar("sweep", unit="points", quiet=common.quiet, log=True) as bar):
+        found = _answered(varied, store, told=bar.one, **asked)
+        _written(directory, files(found))
+    _tell(found, common)
+    if not common.quiet:
+        names = [RECORDS, TABLE, FAILURES, *([DIFFERENCES] if found.replications else [])]
+        note(f"written to {directory.path}/: {', '.join(names)} and the figures")
+    if found.failures:
+        raise Exit(1)
+
+
+def _answered(varied: Varied, store: Store, **asked: Any) -> Sweep:
+    """What the study finds; who interrupts it is told what is kept."""
+    try:
+        return varied.run(store=store, **asked)
+    except KeyboardInterrupt:
+        note(f"{store.count():,} points are kept in {store.path}/: the same command with --resume goes on")
+        raise
+
+
+def _written(directory: ResultDirectory, contents: Mapping[str, bytes]) -> None:
+    """Write the files; a disk that does not take them loses no point."""
+    try:
+        directory.write(contents)
+    except OSError as error:
+        raise unusable(directory.path, error) from None
+
+
+def files(found: Sweep) -> dict[str, bytes]:
+    """All files of a sweep by name."""
+    failures = [{"point": key, "reason": failure.reason, "tries": failure.tries, "scenario": failure.scenario.to_dict()}
+                for key, failure in found.failures.items()]
+    return {RECORDS: as_json(found.records).encode(), TABLE: to_csv(found.records).encode(),
+            FAILURES: as_json(failures).encode(), **drawn(found.records),
+            **({DIFFERENCES: as_json(differences(found)).encode()} if found.replications else {})}
+
+
+def differences(found: Sweep) -> list[dict[str, Any]]:
+    """Every figure of every point beside that of the first one."""
+    return [each.plain() for each in found.differences()]
+
+
+def drawn(records: list[dict[str, Any]], **asked: str | None) -> dict[str, bytes]:
+    """The figures as files, as far as there is anything to draw. `asked` are those of `heatmap_frame`."""
+    from simulator.plots import heatmap_figure, pareto_figure
+    figures = {}
+    records = averaged(records)
+    points = pareto_frame(records)
+    if len(points):
+        heat, title = heatmap_frame(records, **asked)
+        figures[FIGURES[0]] = heatmap_figure(heat, title)
+        best = int(points["pareto"].sum())
+        figures[FIGURES[1]] = pareto_figure(points, f"{len(points)} points, {best} in the Pareto set")
+    return as_files(figures)
+
+
+def _tell(found: Sweep, common: Common) -> None:
+    """One document, or a table and what won; what failed is on stderr in any case."""
+    best = found.best if isinstance(found, Tuned) else None
+    if common.json:
+        failed = {key: failure.reason for key, failure in found.failures.items()}
+        more = {"best": best} if best else {"differences": differences(found)} if found.replications else {}
+        print(as_json({"runs": found.records, "failures": failed, **more}), end="")
+    else:
+        for each in filter(None, (table(found), certainty(found))):
+            print_table(answers(), each)
+        if isinstance(found, Tuned) and best:
+            answers().print(f"Best {found.objective}: {best}", markup=False)
+    for key, failure in found.failures.items():
+        times = "once" if failure.tries == 1 else f"{failure.tries} times"
+        note(f"batchsim: {key} failed, tried {times}: {failure.reason}")

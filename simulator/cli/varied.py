@@ -1,0 +1,107 @@
+"""What a sweep varies, as it is typed or listed in a file: names and values. It knows no scenario's fields by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Option
+
+from simulator.cli import values
+from simulator.cli.options import MEASURES
+from simulator.errors import InputError
+from simulator.studies.sweep import Sweep, sweep
+from simulator.studies.sweep.tuning import TRIALS, tune
+
+SPAN, VARIED = "..", "What is varied"
+
+
+@dataclass(frozen=True)
+class Varied:
+    """What is varied, and whether all of it is run."""
+
+    vary: Annotated[list[str] | None, Option(metavar="NAME=V,V,V", rich_help_panel=VARIED, help=(
+        "A flag's name, a knob, POLICY.KNOB or goodput.ttft, and its values; repeatable, for all combinations. With "
+        "--tune also LOW..HIGH."))] = None
+    points: Annotated[str | None, Option("--list", metavar="FILE", rich_help_panel=VARIED, help=(
+        "Points from a YAML or JSON file, a mapping of names to values each; with --vary each of them in every "
+        "combination."))] = None
+    search: Annotated[bool, Option("--tune", metavar="", rich_help_panel=VARIED, help=(
+        "Search what --vary spans for the best --objective, instead of running all of it."))] = False
+    trials: Annotated[str, Option(metavar="N", rich_help_panel=VARIED, help=(
+        "Points that --tune proposes."))] = str(TRIALS)
+    replications: Annotated[str | None, Option(metavar="N", rich_help_panel=MEASURES, help=(
+        "Run each point N times, each time with another seed, or on another window of a recorded trace, and give 95% "
+        "intervals of the differences; all points have the same requests and arrivals."))] = None
+    objective: Annotated[str | None, Option(metavar="METRIC", rich_help_panel=MEASURES, help=(
+        "What --tune improves; request_goodput with --goodput, else output_throughput, if not given."))] = None
+
+    def check(self) -> None:
+        """Refuse what says nothing, or two things at once."""
+        if not self.vary and self.points is None:
+            raise InputError("nothing is varied: give --vary max_num_seqs=32,64,128, for example, or --list FILE")
+        if self.search and (self.points is not None or not self.vary):
+            raise InputError("--tune proposes points itself: give --vary, without --list")
+        if self.search and self.replications is not None:
+            raise InputError("--tune runs each point once: give --replications with what it found, in --vary or --list")
+
+    def run(self, **options: Any) -> Sweep:
+        """What the grid, the list or the search comes to. `options` are those that the two studies share."""
+        if self.search:
+            return tune(spaces(self.vary), trials=values.count("--trials", self.trials) or 0, objective=self.objective,
+                        **options)
+        return sweep(vary=varied(self.vary), points=[{}] if self.points is None else listed(self.points),
+                     replications=values.count("--replications", self.replications), **options)
+
+
+def varied(texts: Iterable[str] | None) -> dict[str, list[Any]]:
+    """Values by name from --vary NAME=V,V,V."""
+    return {spelled(name): [values.scalar(word) for word in values.words(f"--vary {name}", text)]
+            for name, text in values.pairs("--vary", texts).items()}
+
+
+def spaces(texts: Iterable[str] | None) -> dict[str, list[Any] | tuple[float, float]]:
+    """The same for a search, in which LOW..HIGH is every number between the two."""
+    given = values.pairs("--vary", texts)
+    listed = varied([f"{name}={text}" for name, text in given.items() if SPAN not in text])
+    spans = {spelled(name): _span(name, text) for name, text in given.items() if SPAN in text}
+    return {spelled(name): spans.get(spelled(name)) or listed[spelled(name)] for name in given}
+
+
+def listed(path: str) -> list[dict[str, Any]]:
+    """Points from a YAML or JSON file: a list of mappings, or a mapping of names to them.
+
+    Raises InputError, in one line, for whatever is wrong with it.
+    """
+    import yaml
+    try:
+        document = yaml.safe_load(Path(path).read_text("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"--list {path}: cannot be read ({' '.join(str(error).split())})") from None
+    points = list(document.values()) if isinstance(document, dict) else document
+    if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
+        raise InputError(f"--list {path}: must be a list of mappings, such as '- max_num_seqs: 64', one for each point")
+    return [{spelled(str(name)): _meant(value) for name, value in point.items()} for point in points]
+
+
+def spelled(name: str) -> str:
+    """A name as fields and knobs are spelled, typed with dashes or not; what stands before a dot stays."""
+    owner, dot, rest = name.rpartition(".")
+    return f"{owner}{dot}{rest}" if owner in ("mix", "tenants") else f"{owner}{dot}{rest.replace('-', '_')}"
+
+
+def _span(name: str, text: str) -> tuple[float, float]:
+    low, _, high = text.partition(SPAN)
+    ends = tuple(values.scalar(end.strip()) for end in (low, high))
+    if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends) or not ends[0] < ends[1]:
+        raise InputError(f"--vary {name} takes LOW..HIGH, two numbers with the lower one first, not {text!r}")
+    return ends
+
+
+def _meant(value: Any) -> Any:
+    """Words that stand for a number, such as inf, are one."""
+    if isinstance(value, Mapping):
+        return {str(key): _meant(part) for key, part in value.items()}
+    return values.scalar(value) if isinstance(value, str) else value

@@ -1,0 +1,132 @@
+"""Store: a directory with a file for each point that was measured. Only one process at a time writes there.
+
+A file is there whole or not at all, and its name says what was asked, so that another campaign takes up what it shares
+with an earlier one. It knows no backend.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from filelock import FileLock, Timeout
+
+from simulator.errors import InputError
+from simulator.policies.making import policy_class
+from simulator.saved import write_whole
+from simulator.scenario import Scenario
+from simulator.studies.campaign.answers import Found
+from simulator.version import __version__
+from traces import Trace
+
+POINTS, LOCK = "points", ".lock"
+
+
+class Store:
+    """Keeps values of points; use it in a `with` block, which holds the lock.
+
+    Args:
+        directory: Made if it is not there.
+        what: Is measured, in words; values of something else are not taken up.
+        resume: Take up what is there; otherwise a directory with points in it is refused.
+        told: Hears, in a line, of a file that is of no use.
+    """
+
+    def __init__(self, directory: str | Path, what: str = "", *, resume: bool = False,
+                 told: Callable[[str], None] | None = None) -> None:
+        self.path, self._what = Path(directory), what
+        self._points, self._resume, self._told = self.path / POINTS, resume, told or (lambda line: None)
+        self._lock = FileLock(self.path / LOCK, timeout=0)
+
+    def __enter__(self) -> Self:
+        """Take the lock. Raises InputError where another run has it, or where there are points already."""
+        try:
+            self._points.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire()
+        except Timeout:
+            raise InputError(f"{self.path} is being written by another run: wait for it, or give another directory"
+                             ) from None
+        except (OSError, NotImplementedError) as error:
+            raise unusable(self.path, error) from None
+        try:
+            self._tidy()
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self._lock.release()
+
+    def _tidy(self) -> None:
+        """Take away what a killed run left half-written."""
+        for draft in self._points.glob(".*"):
+            draft.unlink()
+        if not self._resume and any(self._points.glob("*.json")):
+            raise InputError(f"{self.path} has the points of an earlier run: give --resume to go on with it, or "
+                             "another directory")
+
+    def count(self) -> int:
+        """How many points it has."""
+        return sum(1 for _ in self._points.glob("*.json"))
+
+    def known(self, points: Mapping[str, Scenario]) -> dict[str, Found[Any]]:
+        """Those of the points that are there. Their traces must have been read."""
+        found = {}
+        for key, scenario in points.items():
+            path = self._path(scenario)
+            if path.exists() and (value := self._read(path)) is not None:
+                found[key] = Found(scenario, value)
+        return found
+
+    def keep(self, key: str, scenario: Scenario, value: Any) -> Any:
+        """Write a value, and give it back as it will be read. Raises InputError if the disk does not take it."""
+        document = {"point": key, "scenario": scenario.to_dict(), "simulator_version": __version__, "value": value}
+        text = json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"
+        path = self._path(scenario)
+        try:
+            write_whole(path, text)
+        except OSError as error:
+            raise unusable(path, error) from None
+        return json.loads(text)["value"]
+
+    def _path(self, scenario: Scenario) -> Path:
+        return self._points / f"{identity(scenario, self._what)}.json"
+
+    def _read(self, path: Path) -> Any:
+        """The value in a file; None if it is no whole file of ours."""
+        try:
+            return json.loads(path.read_text("utf-8"))["value"]
+        except OSError as error:
+            raise unusable(path, error) from None
+        except (ValueError, TypeError, KeyError):
+            self._told(f"{path} is half-written, or not ours: its point is measured again")
+            return None
+
+
+def identity(scenario: Scenario, what: str = "") -> str:
+    """16 hex digits that stand for all fields, the files that some of them name, and what is measured."""
+    fields = {name: getattr(scenario, name) for name in scenario.__dataclass_fields__}
+    if isinstance(scenario.trace, Trace):
+        fields["trace"] = (scenario.trace.name, scenario.trace.digest)
+    if isinstance(scenario.policy, str):
+        fields["policy"] = (scenario.policy, policy_class(scenario.policy).__module__)
+    fields["files"] = {name: _digest(value) for name, value in fields.items() if isinstance(value, str)}
+    return hashlib.sha256(repr((__version__, what, fields)).encode()).hexdigest()[:16]
+
+
+def _digest(text: str) -> str | None:
+    """Of the file of that name, where it is one, such as a model of one's own."""
+    path = Path(text)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.suffix and path.is_file() else None
+
+
+def unusable(path: Path, error: Exception) -> InputError:
+    """What to tell of a file that cannot be written or read, and what comes next."""
+    reason = getattr(error, "strerror", None) or str(error)
+    return InputError(f"{path}: {reason}: what was measured before is kept; --resume goes on from there")

@@ -1,0 +1,116 @@
+"""Bound: how many replicas throughput alone asks for. It reads lengths, memory and step costs, and runs nothing.
+
+Every output token is emitted by a step, and a step emits as many as requests may run at once: no more than the cap, and
+no more than memory holds of contexts as long as theirs are on the mean while they decode. So the trace needs a number
+of steps at least, and in full steps every token is as cheap as it gets, for all of them share one reading of the
+weights. What prompts add to a full step comes on top, each token at the cheapest size of a chunk, without the reading
+of earlier chunks; where a prefix cache may find prompts, nothing is counted for them.
+
+The work must fit into the time from the first request to the last, and as long after it as the longest answer takes.
+It is a bound where fuller steps are never dearer a token, as in every bundled cost model. It says nothing of latency:
+bursts, prefills and half-filled steps come on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from cost_models import StepShape
+from simulator.memory.base import UNLIMITED
+from simulator.setup import Setup
+from simulator.studies.capacity.objectives import Objective
+
+CHUNKS = (128, 256, 512, 1024, 2048, 4096, 8192)
+"""Sizes of prompt chunks among which the cheapest a token is sought."""
+MOST = 1 << 20
+"""Sequences in a step where nothing bounds them."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Why fewer replicas cannot serve the trace.
+
+    Attributes:
+        replicas: The fewest that throughput allows.
+        at_once: Sequences in a full step.
+        limit: What bounds them: "cap", "KV" or "requests".
+        steps: Full steps that all output tokens take.
+        decode, prefill: Seconds of one replica that output tokens and prompts take at least.
+        available: Seconds in which that must be done.
+        context: Tokens that a sequence reads in a step, on the mean.
+    """
+
+    replicas: int
+    at_once: int
+    limit: str
+    steps: float
+    decode: float
+    prefill: float
+    available: float
+    context: float
+
+    def told(self) -> str:
+        """The bound and its reason in a sentence."""
+        of = {"cap": "the cap on sequences", "KV": f"KV cache at {self.context:,.0f} tokens each",
+              "requests": "as many requests as there are"}[self.limit]
+        return (f"Throughput alone asks for {self.replicas:,} or more: at most {self.at_once:,} sequences run at once "
+                f"({of}), so that the output tokens take {self.steps:,.0f} full steps and {self.decode:,.0f} s of one "
+                f"replica, prompts add {self.prefill:,.0f} s, and all of it is to be done in {self.available:,.0f} s.")
+
+
+def throughput_bound(setup: Setup, objectives: Sequence[Objective]) -> Bound:
+    """The fewest replicas that can serve this traffic, by its work alone."""
+    served = setup.verdict == 0
+    prompt, output = setup.prompt[served].astype(float), setup.output[served].astype(float)
+    tokens = float(output.sum())
+    context = float((output * (prompt + (output - 1) / 2)).sum() / tokens) if tokens else 1.0
+    at_once, limit = _at_once(setup, context, len(output))
+    per_step = setup.cost.time(StepShape(at_once, max(1, round(at_once * context))))
+    steps = tokens / at_once
+    least = steps * setup.cost.time(StepShape(1, 1))
+    decode = max((tokens - len(output)) / at_once * per_step, least) / 1e9
+    prefill = float(prompt.sum()) * _a_prompt_token(setup, at_once, context) / 1e9
+    available = _available(setup, objectives)
+    return Bound(max(1, ceil((decode + prefill) / available - 1e-9)) if available else 1, at_once, limit, steps, decode,
+                 prefill, available, context)
+
+
+def _at_once(setup: Setup, context: float, requests: int) -> tuple[int, str]:
+    """Sequences in a full step, and what bounds them."""
+    bounds = {"requests": max(requests, 1), "cap": setup.policy.slots}
+    if setup.deployment.kv_capacity_tokens < UNLIMITED:
+        bounds["KV"] = max(1, int(setup.deployment.kv_capacity_tokens // context))
+    limit = min(bounds, key=lambda name: bounds[name])
+    return min(bounds[limit], MOST), limit
+
+
+def _a_prompt_token(setup: Setup, at_once: int, context: float) -> float:
+    """What a prompt token adds to a full step at least, ns."""
+    memory = setup.policy.memory(setup.deployment, setup.output)
+    if memory.empty is not None and setup.trace.knows_prefixes:
+        return 0.0
+    full = max(1, round(at_once * context))
+    alone = setup.cost.time(StepShape(at_once, full))
+    return max(0.0, min((setup.cost.time(StepShape(at_once, full, ((tokens, 0),))) - alone) / tokens
+                        for tokens in CHUNKS))
+
+
+def _available(setup: Setup, objectives: Sequence[Objective]) -> float:
+    """Seconds from the first request until all must be answered: the arrivals, and the longest answer after them."""
+    arrival = setup.trace.arrival
+    span = float(arrival[-1] - arrival[0]) if len(arrival) else 0.0
+    longest = int(setup.output[setup.verdict == 0].max(initial=1))
+    alone = longest * setup.cost.time(StepShape(1, int(setup.prompt.max(initial=1)) + longest))
+    return (span + max([alone, *(_latest(objective, longest) for objective in objectives)])) / 1e9
+
+
+def _latest(objective: Objective, longest: int) -> float:
+    """When the longest answer may be done at the latest to keep the limits, ns; 0 where they do not say."""
+    limits = objective.limits
+    if "e2el" in limits:
+        return limits["e2el"] * 1e6
+    return (limits["ttft"] + limits["tpot"] * (longest - 1)) * 1e6 if {"ttft", "tpot"} <= set(limits) else 0.0
+
+

@@ -1,0 +1,98 @@
+"""Lab: runs what a plan asks for, each run once, and judges it. It decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import log
+from typing import Any
+
+from simulator.scenario import Scenario
+from simulator.studies.capacity.objectives import Objective
+from simulator.studies.capacity.sample import Sample
+from simulator.studies.capacity.search import fewest, highest
+from simulator.studies.capacity.traffic import Probe, Traffic
+from simulator.studies.capacity.verdict import Verdict, verdict_of
+
+Measure = Callable[[Mapping[Any, Scenario], Sequence[Objective], str], Mapping[Any, Sample]]
+"""Runs scenarios for the objectives, whatever for in words, and gives their samples by the same keys."""
+NOTCH = 1.02
+"""Traffic is made faster or slower in steps of this factor: it is the precision of every rate."""
+MOST_NOTCHES = 350
+"""A thousand times as much, or as little."""
+
+
+def scale_of(notch: int) -> float:
+    """How many times as fast the traffic is, so many notches up."""
+    return float(f"{NOTCH ** notch:.6g}")
+
+
+def notch_of(scale: float) -> int:
+    """The notch nearest to a scale."""
+    notch = round(log(scale) / log(NOTCH)) if scale > 0 else -MOST_NOTCHES
+    return min(max(notch, -MOST_NOTCHES), MOST_NOTCHES)
+
+
+class Lab:
+    """The runs of one layout.
+
+    Args:
+        traffic: What it is asked to serve.
+        objectives: What is to be kept.
+        level: How sure one wants to be.
+        measure: Runs scenarios.
+    """
+
+    def __init__(self, traffic: Traffic, objectives: Sequence[Objective], level: float, measure: Measure) -> None:
+        self.traffic, self.objectives, self.level = traffic, tuple(objectives), level
+        self.samples: dict[Probe, Sample] = {}
+        self._measure = measure
+
+    def need(self, probes: Iterable[Probe], why: str) -> None:
+        """Have these runs made, as far as they are not, all at once."""
+        missing = {probe: self.traffic.scenario_of(probe) for probe in dict.fromkeys(probes)
+                   if probe not in self.samples}
+        if missing:
+            self.samples.update(self._measure(missing, self.objectives, why))
+
+    def sample(self, probe: Probe, why: str = "") -> Sample:
+        """What a run comes to."""
+        self.need([probe], why)
+        return self.samples[probe]
+
+    def seeds(self, replicas: int, scale: float = 1.0, change: str = "") -> list[Probe]:
+        """The same run with every seed."""
+        return [Probe(replicas, scale, change, seed) for seed in range(self.traffic.seeds)]
+
+    def verdict(self, replicas: int, scale: float = 1.0, change: str = "", why: str = "") -> Verdict:
+        """The verdict over all seeds."""
+        probes = self.seeds(replicas, scale, change)
+        self.need(probes, why)
+        return verdict_of([self.samples[probe] for probe in probes], self.objectives, self.level)
+
+    def hold(self, kinds: Sequence[tuple[int, float, str]], why: str, seeds: int | None = None) -> list[bool]:
+        """Whether each kind of run (replicas, scale, change) keeps the objectives, over all or the first seeds."""
+        runs = [self.seeds(*kind)[:seeds] for kind in kinds]
+        self.need([probe for probes in runs for probe in probes], why)
+        return [verdict_of([self.samples[probe] for probe in probes], self.objectives, self.level).holds
+                for probes in runs]
+
+    def fewest_replicas(self, least: int, guess: int, most: int, *, change: str = "", why: str = "",
+                        seeds: int | None = None) -> int | None:
+        """The fewest replicas that keep the objectives; None if `most` do not."""
+        return fewest(lambda numbers: self.hold([(number, 1.0, change) for number in numbers], why, seeds), least,
+                      guess, most)
+
+    def highest_notch(self, replicas: int, guess: int, *, least: int = -MOST_NOTCHES, most: int = MOST_NOTCHES,
+                      change: str = "", why: str = "", seeds: int | None = None) -> int | None:
+        """How many notches faster the traffic may be; None if it must be slower than `least`."""
+        return highest(lambda notches: self.hold([(replicas, scale_of(notch), change) for notch in notches], why,
+                                                  seeds), least, guess, most)
+
+    def highest_followed(self, replicas: int, guess: int, why: str = "") -> int | None:
+        """How many notches faster the traffic may be for completions to follow arrivals, with the first seed."""
+        def follow(notches: Sequence[int]) -> list[bool]:
+            probes = [Probe(replicas, scale_of(notch)) for notch in notches]
+            self.need(probes, why)
+            return [self.samples[probe].follows for probe in probes]
+
+        return highest(follow, -MOST_NOTCHES, guess, MOST_NOTCHES)

@@ -1,0 +1,170 @@
+"""Sample: what a planner needs to know of one run, small enough to travel between processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.distribution import Distribution
+from simulator.metrics import MS, PER_REQUEST, meets
+from simulator.result import Result
+from simulator.scenario import Scenario
+from simulator.simulate import run
+from simulator.studies.capacity.following import MATERIAL, lag, outstanding, served, warm_from
+from simulator.studies.capacity.objectives import LATENCIES, Objective, limits_that_would_do
+from simulator.studies.capacity.work import Work, work_of
+from simulator.throughput import offered_rate
+from simulator.timeline import Timeline
+
+WINDOWS = 20
+"""Into which the requests are cut, in the order in which they come: as many as batch means want."""
+FEWEST_A_WINDOW = 10
+POINTS = 160
+"""Of the backlog over time."""
+CAUSES = {"queue": "waited for a slot", "preemption": "lost their slot before the first token",
+          "prefill": "had their prompt computed slowly", "delivery": "were kept back after the first token was made",
+          "tpot": "had their tokens come slowly", "e2el": "took long as a whole",
+          "lost": "were refused, given up or never sent"}
+"""What those did that miss their limits, in words."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One run in numbers.
+
+    Attributes:
+        requests: That count: those the gate takes, sent once the run is warm.
+        met: Of these, how many meet each objective's limits.
+        windows: For each objective, the share that does so in each window.
+        worst: Of the windows: (share that meets all objectives, seconds of its first and of its last request).
+        left_out: Requests before the run is warm.
+        warm_after: Seconds until it is.
+        rejected: Requests that no fleet of such replicas can serve.
+        offered: Requests that come, a second.
+        served: Requests completed, a second, the ends of the run left out.
+        good: Requests that meet all objectives, a second of the time in which they come.
+        lag: By which share completions took longer than arrivals, the ends left out.
+        latencies: Milliseconds by "p50_ttft" and so on; None where nothing was measured.
+        causes: Of the requests that miss an objective, how many for which of CAUSES.
+        limits: For each objective, the limits that would have done.
+        work: Where the GPUs' time went.
+        backlog: Requests outstanding, at as many instants as there are.
+        span: Seconds in which requests come.
+    """
+
+    requests: int
+    met: tuple[int, ...]
+    windows: tuple[tuple[float, ...], ...]
+    worst: tuple[float, float, float]
+    left_out: int
+    warm_after: float
+    rejected: int
+    offered: float
+    served: float
+    good: float
+    lag: float
+    latencies: Mapping[str, float | None]
+    causes: Mapping[str, int]
+    limits: tuple[Mapping[str, float | None], ...]
+    work: Work
+    backlog: tuple[int, ...]
+    span: float
+
+    @property
+    def follows(self) -> bool:
+        """Whether completions follow arrivals."""
+        return self.lag <= MATERIAL
+
+
+def sample(scenario: Scenario, objectives: Sequence[Objective]) -> Sample:
+    """Run a scenario and keep what a planner needs."""
+    return sample_of(run(scenario), objectives)
+
+
+def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
+    """What a planner needs to know of this run."""
+    line, sent = result.timeline, _sent(result)
+    warm = warm_from(line)
+    counted = (result.setup.verdict == 0) & (sent >= warm)
+    order = np.flatnonzero(counted)[np.argsort(sent[counted], kind="stable")]
+    met = [_by_row(line, objective, len(sent))[order] for objective in objectives]
+    settled = line_of(line, counted)
+    every = np.logical_and.reduce(met)
+    span, offered = _span(sent[result.setup.verdict == 0]), offered_rate(np.sort(sent[result.setup.verdict == 0]))
+    return Sample(
+        len(order), tuple(int(each.sum()) for each in met), tuple(_shares(each) for each in met),
+        _worst(every, sent[order]), int((sent < warm).sum()), warm / 1e9, int((result.setup.verdict > 0).sum()),
+        offered or 0.0, served(line), (offered or 0.0) * float(every.mean() if len(every) else 0), lag(line),
+        _latencies(settled), _causes(settled, objectives, len(order)),
+        tuple(limits_that_would_do(settled, len(order), objective) for objective in objectives),
+        work_of(result), tuple(outstanding(line, _instants(sent)).tolist()), span)
+
+
+def _sent(result: Result) -> NDArray[np.int64]:
+    """When each row of the trace was sent, or was to be sent, ns."""
+    return np.where(result.outcomes.sent < 0, result.setup.trace.arrival, result.outcomes.sent)
+
+
+def _span(sent: NDArray[np.int64]) -> float:
+    return float(sent.max() - sent.min()) / 1e9 if len(sent) else 0.0
+
+
+def _by_row(line: Timeline, objective: Objective, rows: int) -> NDArray[np.bool_]:
+    found = np.zeros(rows, bool)
+    found[line.request] = objective.met(line)
+    return found
+
+
+def line_of(line: Timeline, counted: NDArray[np.bool_]) -> Timeline:
+    """The finished requests among those that count."""
+    kept = counted[line.request]
+    columns: dict[str, Any] = {name: value[kept] for name, value in vars(line).items() if isinstance(value, np.ndarray)}
+    return replace(line, **columns)
+
+
+def _cut(rows: int) -> list[slice]:
+    """Windows of equally many requests, in the order in which they come; one where there are few."""
+    windows = max(1, min(WINDOWS, rows // FEWEST_A_WINDOW))
+    edges = [rows * at // windows for at in range(windows + 1)]
+    return [slice(first, last) for first, last in pairwise(edges)]
+
+
+def _shares(met: NDArray[np.bool_]) -> tuple[float, ...]:
+    return tuple(float(met[part].mean()) for part in _cut(len(met))) if len(met) else ()
+
+
+def _worst(met: NDArray[np.bool_], sent: NDArray[np.int64]) -> tuple[float, float, float]:
+    if not len(met):
+        return 0.0, 0.0, 0.0
+    part = min(_cut(len(met)), key=lambda part: float(met[part].mean()))
+    return float(met[part].mean()), float(sent[part][0]) / 1e9, float(sent[part][-1]) / 1e9
+
+
+def _instants(sent: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.linspace(int(sent.min(initial=0)), int(sent.max(initial=0)), POINTS).astype(np.int64)
+
+
+def _latencies(line: Timeline) -> dict[str, float | None]:
+    found = {name: Distribution.of(PER_REQUEST[name](line)) for name in ("ttft", "tpot", "e2el")}
+    values = {f"p{percent}_{name}": values.percentile(percent) for name, values in found.items()
+              for percent in (50, 99)}
+    return {name: None if value is None else value / MS for name, value in values.items()}
+
+
+def _causes(line: Timeline, objectives: Sequence[Objective], asked: int) -> dict[str, int]:
+    """For each request that misses an objective the first limit it misses; a late first token by its longest part."""
+    why = np.full(len(line), "", "U10")
+    parts = line.ttft_parts
+    longest = np.array(list(parts))[np.stack(list(parts.values())).argmax(axis=0)]
+    for objective in objectives:
+        limits: dict[str, float] = {}
+        for name in sorted(objective.limits, key=LATENCIES.index):
+            limits[name] = objective.limits[name]
+            late = (why == "") & ~meets(line, limits)
+            why[late] = longest[late] if name == "ttft" else name
+    return {cause: int((why == cause).sum()) for cause in CAUSES} | {"lost": asked - len(line)}

@@ -1,0 +1,131 @@
+"""Solving: the answer for one layout, from its bound by search, or why there is none and what comes nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+from simulator.metrics import METRICS
+from simulator.studies.capacity.bound import throughput_bound
+from simulator.studies.capacity.lab import Lab, notch_of, scale_of
+from simulator.studies.capacity.layout import ALONE, FLAT_OUT, Layout
+from simulator.studies.capacity.objectives import Objective, percent
+from simulator.studies.capacity.question import Question
+from simulator.studies.capacity.sample import Sample
+from simulator.studies.capacity.traffic import Probe
+from simulator.studies.capacity.verdict import Verdict, fewest_requests, verdict_of
+
+FARTHEST = 16
+"""Times the replicas that throughput suggests; more are not tried."""
+BELOW_CAPACITY = 0.7
+"""Of the rate of a saturated replica: where the search for the highest rate begins."""
+
+
+def solve(layout: Layout, question: Question) -> None:
+    """Find the answer of a layout, or why there is none."""
+    if layout.lab is None:
+        return
+    layout.lab.need([ALONE, FLAT_OUT], "bounds")
+    layout.bound = throughput_bound(layout.lab.traffic.setup, layout.lab.objectives)
+    layout.why_not = _too_few_to_tell(layout)
+    if layout.why_not:
+        return
+    if question.find == "rate":
+        _solve_rate(layout, question)
+    else:
+        _solve_replicas(layout, question)
+    if layout.replicas is None and (slow := _too_slow_alone(layout)):
+        layout.why_not, layout.nearest = slow, list(looser(layout.lab.objectives, layout.alone))
+
+
+def _too_few_to_tell(layout: Layout) -> str:
+    """The reason where so few requests can show nothing; empty where they can."""
+    lab = layout.runs
+    requests = lab.traffic.requests
+    objective = max(lab.objectives, key=lambda each: each.share)
+    needed = fewest_requests(objective.share, lab.level)
+    if requests >= needed:
+        return ""
+    layout.nearest.append("a longer trace would do (--repeat N goes through this one N times), more --replications "
+                          "where something is drawn, a lower --attainment or a lower --confidence")
+    return (f"{requests:,} requests cannot show that {percent(objective.share)} of all meet their limits, even if not "
+            f"one misses: at a confidence of {lab.level:g} that takes {needed:,}")
+
+
+def _too_slow_alone(layout: Layout) -> str:
+    """The reason where a request misses its limits in an empty replica already; empty where it does not."""
+    lab, sample = layout.runs, layout.alone
+    shares = verdict_of([sample], lab.objectives, lab.level).shares
+    for objective, share in zip(lab.objectives, shares, strict=True):
+        if share.high < objective.share:
+            return (f"even with a replica to itself, a request meets its limits in {share.mean:.1%} of the cases, "
+                    f"where {percent(objective.share)} are asked: more replicas do not help")
+    return ""
+
+
+def _solve_replicas(layout: Layout, question: Question) -> None:
+    assert layout.bound is not None
+    lab, least = layout.runs, layout.bound.replicas
+    guess = max(least, ceil(layout.offered / max(layout.flat_out.served, 1e-9)))
+    farthest = guess if _too_slow_alone(layout) else FARTHEST * guess
+    most = farthest if question.max_gpus is None else min(farthest, question.max_gpus // layout.size)
+    if most < 1:
+        layout.why_not = f"one replica takes {layout.size} GPUs, and only {question.max_gpus} are allowed"
+        return
+    layout.replicas = _search(lab, min(least, most), min(guess, most), most)
+    if layout.replicas is None:
+        allowed = "allowed" if question.max_gpus is not None else "tried"
+        layout.why_not = f"{most:,} replicas, the most that are {allowed}, are too few: {shortfall(lab.verdict(most))}"
+        layout.nearest += [] if _too_slow_alone(layout) else list(_near(layout, most, guess))
+
+
+def _search(lab: Lab, least: int, guess: int, most: int) -> int | None:
+    """The fewest replicas that hold with every seed; the first seed alone says where to look. The bound is checked."""
+    near = lab.fewest_replicas(least, guess, most, why="replicas", seeds=1) or most
+    found = lab.fewest_replicas(least, near, most, why="replicas")
+    while found is not None and found > 1 and lab.verdict(found - 1, why="neighbours").holds:
+        found -= 1
+    return found
+
+
+def _near(layout: Layout, most: int, guess: int) -> Iterator[str]:
+    """What would do: more replicas, less traffic, looser limits."""
+    lab = layout.runs
+    enough = lab.fewest_replicas(most + 1, max(most + 1, guess), FARTHEST * max(most, guess), why="nearest", seeds=1)
+    if enough is not None:
+        yield f"{enough:,} replicas on {enough * layout.size:,} GPUs would do"
+    notch = lab.highest_notch(most, notch_of(layout.flat_out.served * most * BELOW_CAPACITY / layout.offered), most=-1,
+                              why="nearest", seeds=1)
+    if notch is not None:
+        yield (f"{most:,} replicas carry {scale_of(notch):.0%} of this traffic: "
+               f"{layout.offered * scale_of(notch):,.4g} requests/s")
+    yield from looser(lab.objectives, lab.sample(Probe(most)))
+
+
+def looser(objectives: Sequence[Objective], sample: Sample) -> Iterator[str]:
+    """Which limit would have done in this run, all else as it is."""
+    for objective, limits in zip(objectives, sample.limits, strict=True):
+        for name, limit in limits.items():
+            if limit is not None and limit > objective.limits[name]:
+                yield (f"a limit of {ceil(limit):,} ms on {METRICS[name].label} in place of "
+                       f"{objective.limits[name]:g} ms would do in this run")
+
+
+def shortfall(verdict: Verdict) -> str:
+    """Why a verdict is not a yes, in a few words."""
+    if not verdict.follows:
+        return "requests come faster than they are answered"
+    found, wanted = min(zip(verdict.shares, verdict.wanted, strict=True), key=lambda pair: pair[0].low - pair[1])
+    return (f"{found.mean:.2%} of the requests meet their limits ({found.level:.0%} interval {found.low:.2%} to "
+            f"{found.high:.2%}), where {percent(wanted)} are asked")
+
+
+def _solve_rate(layout: Layout, question: Question) -> None:
+    lab, replicas = layout.runs, question.scenario.replicas
+    guess = notch_of(BELOW_CAPACITY * layout.flat_out.served * replicas / layout.offered)
+    near = lab.highest_notch(replicas, guess, why="rate", seeds=1)
+    found = None if near is None else lab.highest_notch(replicas, near, why="rate")
+    if found is None:
+        layout.why_not = "the objectives are not kept even at a thousandth of the traffic"
+    else:
+        layout.replicas, layout.notch = replicas, found

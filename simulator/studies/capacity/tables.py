@@ -1,0 +1,132 @@
+"""A plan in tables: what lies around the answer, what binds it, goodput against rate, costs, layouts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simulator.studies.capacity.changes import RELAXED, TRIED, words
+from simulator.studies.capacity.costs import Cost, cost_of
+from simulator.studies.capacity.lab import scale_of
+from simulator.studies.capacity.layout import Layout
+from simulator.studies.capacity.records import curve_rows
+from simulator.studies.capacity.traffic import Probe
+from simulator.studies.capacity.verdict import Verdict
+from simulator.tables import Table
+
+if TYPE_CHECKING:
+    from simulator.studies.capacity.planning import Plan
+
+
+def tables(found: Plan) -> list[Table]:
+    """All tables, in the order in which a reader asks."""
+    told = [layout_table(found)] if len(found.layouts) > 1 else []
+    if found.around is None:
+        return told
+    return [neighbour_table(found), binding_table(found), curve_table(found), cost_table(found), *told]
+
+
+def neighbour_table(found: Plan) -> Table:
+    """One fewer, the answer, one more."""
+    assert found.around
+    rows = tuple(_run(found, probe, name) for probe, name in zip(found.around.neighbours, names(found), strict=True))
+    return Table("The answer and its neighbours", ("", "met by", "interval", "kept", "p99 TTFT", "p99 TPOT",
+                                                   "requests/s", "goodput", "busy"), rows,
+                 "Latencies in ms; they and the rates are of the first seed. Busy: the share of the time in which a "
+                 "step runs.")
+
+
+def names(found: Plan) -> list[str]:
+    """What tells the answer and its neighbours apart."""
+    assert found.around
+    if found.question.find == "rate":
+        return [f"{found.best.offered * probe.scale:,.4g} requests/s" for probe in found.around.neighbours]
+    return [f"{probe.replicas:,} replica{'s' if probe.replicas != 1 else ''}" for probe in found.around.neighbours]
+
+
+def _run(found: Plan, probe: Probe, name: str) -> tuple[str, ...]:
+    lab = found.best.runs
+    verdict, sample = lab.verdict(probe.replicas, probe.scale, probe.change), lab.sample(probe)
+    share = min(verdict.shares, key=lambda each: each.low)
+    return (name, f"{share.mean:.2%}", f"{share.low:.2%} to {share.high:.2%}", _kept(verdict),
+            _ms(sample.latencies["p99_ttft"]), _ms(sample.latencies["p99_tpot"]), f"{sample.offered:,.4g}",
+            f"{sample.good:,.4g}", f"{sample.work.busy_share:.1%}")
+
+
+def _kept(verdict: Verdict) -> str:
+    return ("yes" if verdict.holds else "no, the backlog grows" if not verdict.follows else "no" if verdict.fails else
+            "not for sure")
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:,.3g}"
+
+
+def binding_table(found: Plan) -> Table:
+    """Each constraint relaxed by itself, where the answer just fails."""
+    assert found.around
+    fewer = found.question.find == "replicas" and (found.best.replicas or 1) > 1
+    rows: list[tuple[str, ...]] = []
+    for one in found.around.relaxed:
+        share = min(one.verdict.shares, key=lambda each: each.low)
+        answer = (f"{one.replicas:,}" if one.replicas is not None else
+                  f"{scale_of((one.notch or 0) - found.around.top) - 1:+.0%}")
+        rows.append(((RELAXED | TRIED)[one.key][0], words(one.key), f"{share.mean:.2%}", _kept(one.verdict), answer))
+    where = (f"on {(found.best.replicas or 1) - 1:,}" if fewer else
+             f"at {found.best.offered * scale_of(found.around.top + 1):,.4g} requests/s")
+    return Table("What binds: each constraint lifted by itself", ("", "with", f"met by, {where}", "kept",
+                                                                  "replicas then" if fewer else "traffic then"),
+                 tuple(rows), "smaller steps lift nothing: that is a setting that may be better or worse", ("with",))
+
+
+def curve_table(found: Plan) -> Table:
+    """Goodput against rate with the replicas of the answer."""
+    rows = [(f"{row['offered']:,.4g}", f"{row['per_replica']:,.4g}", f"{row['goodput']:,.4g}",
+             f"{row['attainment']:.2%}", _ms(row["p99_ttft_ms"]), _ms(row["p99_tpot_ms"]),
+             "yes" if row["follows"] else "no", row["mark"]) for row in curve_rows(found)]
+    return Table(f"Goodput against rate, with {found.best.replicas:,} on {found.best.name}",
+                 ("requests/s", "a replica", "goodput", "met by", "p99 TTFT", "p99 TPOT", "completions follow", ""),
+                 tuple(rows), "The knee is the highest rate at which the objectives are kept, to 2%.", ("",))
+
+
+def costs(layout: Layout, price: float | None) -> dict[str, Cost]:
+    """At the objectives and flat out."""
+    return {"within the objectives": cost_of(layout.sample().work, layout.size, price),
+            "flat out": cost_of(layout.flat_out.work, layout.size, price)}
+
+
+def cost_table(found: Plan) -> Table:
+    """What a million tokens cost."""
+    from simulator.studies.capacity.planning import price_of
+    price = price_of(found.best.gpu, found.question.scenario)
+    unit = "GPU-hours" if price is None else "$"
+    rows = tuple((name, *(_number(value) for value in (each.total, each.all_on_output, each.prompt, each.output,
+                                                        each.idle)), f"{each.busy:.1%}")
+                 for name, each in costs(found.best, price).items())
+    return Table(f"A million tokens, in {unit}", ("", "all tokens", "all on output", "prompts", "output", "idle, apart",
+                                                  "busy"), rows,
+                 "Prompts are charged what steps would not take without them, output the rest of the steps, idle "
+                 "replicas apart, over all tokens. Flat out: every request queued at 0, no objective kept."
+                 + ("" if price is not None else " Give prices for dollars."))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.3g}"
+
+
+def layout_table(found: Plan) -> Table:
+    """All layouts by what they cost."""
+    from simulator.studies.capacity.planning import price_of, spent
+    rows: list[tuple[str, ...]] = []
+    for layout in found.layouts:
+        if layout.replicas is None:
+            rows.append((layout.name, "-", "-", "-", "-", "-", layout.why_not))
+            continue
+        setup, hourly = layout.runs.traffic.setup, spent(layout, found.question.scenario)
+        priced = price_of(layout.gpu, found.question.scenario) is not None
+        rows.append((layout.name, f"{layout.replicas:,}", f"{layout.gpus:,}", f"{'$' if priced else ''}{hourly:,.4g}",
+                     f"{layout.sample().good / (layout.gpus or 1):,.4g}",
+                     f"{setup.deployment.kv_capacity_tokens:,}", setup.cost.name))
+    return Table("Layouts, the cheapest first", ("a replica", "replicas", "GPUs", "an hour", "goodput a GPU",
+                                                 "KV tokens a replica", "cost model"), tuple(rows),
+                 "An hour of the traffic given: in dollars where a price is given, else in GPUs, whatever their type.",
+                 ("cost model",))

@@ -1,0 +1,157 @@
+"""Traffic: the runs that a plan asks for, as scenarios - so many replicas, the traffic so many times as fast, a change.
+
+Faster traffic is the same requests in the same order with all gaps shorter, so that two runs differ in nothing else.
+What is drawn (arrivals at a rate, a bundled stand-in, a sample, noise) is drawn anew for each seed; a recorded trace
+is what it is, and its windows stand for repetitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from simulator.errors import InputError
+from simulator.scenario import Scenario
+from simulator.setup import Setup, prepare
+from simulator.studies.capacity.changes import changed
+from simulator.throughput import SECOND, offered_rate
+from simulator.traffic import read_trace, under_load
+from traces import Trace
+from traces.shape import shape_of
+from traces.standins import is_drawn
+
+ALONE = 500
+"""Requests that are looked at by themselves."""
+APART = 24 * 3600 * SECOND
+"""Between two of them, ns: no answer takes as long."""
+RANDOM_ROUTERS = ("random", "power-of-two")
+
+
+@dataclass(frozen=True, order=True)
+class Probe:
+    """One run: so many replicas, so many times the traffic, with a change (see `changes`), by the place of its seed.
+
+    No replicas at all stand for each request by itself; `saturated` has every request queued at 0.
+    """
+
+    replicas: int
+    scale: float = 1.0
+    change: str = ""
+    seed: int = 0
+    saturated: bool = False
+
+
+class Traffic:
+    """What one layout - a GPU type and a tensor-parallel size - is asked to serve.
+
+    Args:
+        scenario: What is to be planned for.
+        seeds: How many, from the scenario's own one on; 1 where nothing is drawn.
+
+    Raises:
+        InputError: It has no traffic to plan for.
+    """
+
+    def __init__(self, scenario: Scenario, seeds: int) -> None:
+        refuse(scenario)
+        self.scenario = scenario
+        plain = scenario.but(error_band=None)    # a plan has a band of its own
+        self._bases = [_settled(plain.but(seed=scenario.seed + at)) for at in range(seeds)]
+        if self.offered is None:
+            raise InputError("a plan needs requests that come over time, and all of these come at once: give "
+                             "--request-rate")
+
+    @property
+    def seeds(self) -> int:
+        """Runs of each kind."""
+        return len(self._bases)
+
+    @cached_property
+    def setup(self) -> Setup:
+        """That of the first seed, at the traffic as it is."""
+        return prepare(self._bases[0])
+
+    @property
+    def requests(self) -> int:
+        """Requests that a replica takes, over all seeds."""
+        return self.seeds * int((self.setup.verdict == 0).sum())
+
+    @property
+    def offered(self) -> float | None:
+        """Requests that come, a second, at the traffic as it is."""
+        return offered_rate(self.setup.trace.arrival[self.setup.verdict == 0])
+
+    def scenario_of(self, probe: Probe) -> Scenario:
+        """The scenario that a probe runs."""
+        scenario = scaled(self._bases[probe.seed], probe.scale)
+        if probe.saturated:
+            return scenario.but(load="saturated", replicas=1)
+        if not probe.replicas:
+            return _one_by_one(scenario.but(replicas=1))
+        return changed(scenario.but(replicas=probe.replicas), probe.change)
+
+    def flags(self, probe: Probe) -> str | None:
+        """The flags of `batchsim run` that run it again, beside those given; None where there are none for it."""
+        if probe.change or probe.saturated or not probe.replicas or self.scenario.shape:
+            return None
+        told = [] if probe.replicas == 1 else [f"--replicas {probe.replicas}"]
+        if probe.scale != 1:
+            rate = self.scenario.request_rate
+            told.append(f"--rate-scale {self.scenario.rate_scale * probe.scale:.10g}" if rate is None else
+                        f"--request-rate {rate * probe.scale:.10g}")
+        return " ".join([*told, *([f"--seed {self.scenario.seed + probe.seed}"] if probe.seed else [])])
+
+
+def refuse(scenario: Scenario) -> None:
+    """Say what cannot be planned for."""
+    if scenario.load != "trace":
+        raise InputError("a plan needs requests that come over time: --load saturated has none")
+    if scenario.max_concurrency is not None:
+        raise InputError("a plan needs clients that do not wait for each other: a closed loop slows down when the "
+                         "fleet does, and hides that it is too small; leave out --max-concurrency")
+    if scenario.autoscale is not None:
+        raise InputError("a plan looks for a number of replicas that stays: leave out --autoscale")
+
+
+def is_random(scenario: Scenario) -> bool:
+    """Whether another seed gives another run."""
+    names = [scenario.trace, *scenario.mix]
+    replaced = scenario.shape is not None and shape_of(scenario.shape).replaces
+    rate = scenario.request_rate is not None and scenario.burstiness != float("inf")
+    router = scenario.router in RANDOM_ROUTERS
+    return (any(is_drawn(name) for name in names) or rate or replaced or scenario.sample is not None
+            or scenario.noise not in (None, 0) or router)
+
+
+def scaled(scenario: Scenario, scale: float) -> Scenario:
+    """The scenario with its traffic so many times as fast."""
+    if scale == 1:
+        return scenario
+    if scenario.request_rate is not None:
+        return scenario.but(request_rate=scenario.request_rate * scale)
+    return scenario.but(rate_scale=scenario.rate_scale * scale)
+
+
+def _settled(scenario: Scenario) -> Scenario:
+    """The same with its trace read, and with rates over time turned into arrivals, which can be made faster."""
+    plain: dict[str, Any] = {"trace": read_trace(scenario), "read": None, "reading": {}, "mix": {}, "tenants": {},
+                             "sample": None, "repeat": 1}
+    settled = scenario.but(**plain)
+    if scenario.shape is None:
+        return settled
+    return settled.but(trace=under_load(plain["trace"], settled), shape=None, request_rate=None, rate_scale=1.0,
+                       cap_gaps=None, num_prompts=None)
+
+
+def _one_by_one(scenario: Scenario) -> Scenario:
+    """Some of the requests, so far apart that each has a replica to itself."""
+    setup = prepare(scenario)
+    trace = setup.trace
+    rows = np.flatnonzero(setup.verdict == 0)
+    rows = rows[:: -(-len(rows) // ALONE) or 1]
+    picked = Trace(trace.name, np.arange(len(rows)) * APART, trace.prompt[rows], trace.output[rows])
+    return scenario.but(trace=picked, request_rate=None, rate_scale=1.0, cap_gaps=None, num_prompts=None,
+                        max_tokens="exact", turns="recorded")

@@ -1,0 +1,74 @@
+"""Verdict: whether runs of the same kind keep every objective, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, log
+
+from simulator.statistics import Interval, of_means, share_interval
+from simulator.studies.capacity.objectives import Objective
+from simulator.studies.capacity.sample import Sample
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the runs of one kind, one a seed, say of the objectives.
+
+    Attributes:
+        shares: For each objective, the share of requests that meet its limits, with its interval.
+        wanted: For each objective, the share that must.
+        follows: Whether completions follow arrivals, in every run.
+    """
+
+    shares: tuple[Interval, ...]
+    wanted: tuple[float, ...]
+    follows: bool
+
+    @property
+    def holds(self) -> bool:
+        """Whether every objective is kept for sure: the lower end of its interval does not lie below it."""
+        return self.follows and all(found.low >= wanted for found, wanted in zip(self.shares, self.wanted, strict=True))
+
+    @property
+    def holds_on_the_mean(self) -> bool:
+        """Whether every objective is kept in what was seen, sure or not."""
+        return self.follows and all(found.mean >= wanted for found, wanted in zip(self.shares, self.wanted,
+                                                                                  strict=True))
+
+    @property
+    def fails(self) -> bool:
+        """Whether some objective is missed for sure, or the backlog grows."""
+        return not self.follows or any(found.high < wanted for found, wanted in zip(self.shares, self.wanted,
+                                                                                    strict=True))
+
+
+def verdict_of(samples: Sequence[Sample], objectives: Sequence[Objective], level: float) -> Verdict:
+    """The verdict of runs with seeds of their own."""
+    shares = tuple(_share(samples, at, level) for at in range(len(objectives)))
+    return Verdict(shares, tuple(objective.share for objective in objectives),
+                   all(sample.follows for sample in samples))
+
+
+def _share(samples: Sequence[Sample], at: int, level: float) -> Interval:
+    """The share over all runs. Its interval is the wider one of two.
+
+    One takes the windows of all runs as values: requests depend on those beside them, windows hardly do (batch means,
+    replicated where there are several seeds). The other takes each request by itself (Clopper and Pearson), which
+    also bounds what so many requests can show where none of them misses.
+    """
+    met, asked = sum(sample.met[at] for sample in samples), sum(sample.requests for sample in samples)
+    if not asked:
+        return Interval(0.0, 0.0, 1.0, level)
+    mean, requests = met / asked, share_interval(met, asked, level)
+    windows = [share for sample in samples for share in sample.windows[at]]
+    half = of_means(windows, level).half_width if len(windows) > 1 else 0.0
+    return Interval(max(0.0, min(requests.low, mean - half)), mean, min(1.0, max(requests.high, mean + half)), level)
+
+
+def fewest_requests(share: float, level: float) -> int:
+    """Requests that it takes to show that so large a share meets its limits, if not one of them misses.
+
+    `requests` of them without a miss bound the share by ((1 - level) / 2) ** (1 / requests) from below.
+    """
+    return ceil(log((1 - level) / 2) / log(share) - 1e-9)

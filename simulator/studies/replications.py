@@ -1,0 +1,66 @@
+"""Replications: the same question asked several times, each time with other traffic of the same kind.
+
+Where chance makes the traffic - a stand-in, a rate, a sample - each replication has a seed of its own. A recorded trace
+at its own times has no chance in it, so it is cut into windows. Whoever compares gives each variant the same ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator import checks
+from simulator.errors import InputError
+from simulator.scenario import Scenario
+from simulator.traffic import as_read, read_trace, under_load
+
+LEAST = 2
+"""Fewer replications than that say nothing of chance."""
+
+
+@dataclass(frozen=True)
+class Replications:
+    """A scenario several times.
+
+    Attributes:
+        scenarios: With their traces read.
+        words: In what they differ, such as "seeds 0 to 4".
+    """
+
+    scenarios: tuple[Scenario, ...]
+    words: str
+
+
+def replications(scenario: Scenario, count: int) -> Replications:
+    """The scenario `count` times: with seeds that follow its own, or on windows of its trace that follow one another.
+
+    Raises InputError for fewer than two, or for a trace with fewer requests than windows.
+    """
+    checks.count("replications", count, LEAST)
+    if is_drawn(scenario):
+        return Replications(tuple(as_read(each) for each in seeds(scenario, count)),
+                            f"seeds {scenario.seed} to {scenario.seed + count - 1}")
+    found = windows(scenario, count)
+    return Replications(found, f"{count} windows of the trace, {len(read_trace(found[0])):,} requests each")
+
+
+def is_drawn(scenario: Scenario) -> bool:
+    """Whether chance makes the traffic: with another seed, others come, or at other times."""
+    first, second = (under_load(read_trace(each), each).digest for each in seeds(scenario, 2))
+    return first != second
+
+
+def seeds(scenario: Scenario, count: int) -> list[Scenario]:
+    """With its own seed, and those that follow."""
+    return [scenario, *(scenario.but(seed=scenario.seed + more) for more in range(1, count))]
+
+
+def windows(scenario: Scenario, count: int) -> tuple[Scenario, ...]:
+    """As many requests in each; what does not fill a window is left out at the end. Noise has a seed for each."""
+    trace = read_trace(scenario)
+    size = len(trace) // count
+    if not size:
+        raise InputError(f"{count} replications need as many requests, and trace {trace.name} has {len(trace)}: "
+                         "ask for fewer")
+    whole = scenario.but(trace=trace, reading={}, mix={}, tenants={}, sample=None, repeat=1)
+    return tuple(whole.but(trace=trace.slice(at * size, (at + 1) * size), seed=scenario.seed + at)
+                 for at in range(count))

@@ -1,0 +1,110 @@
+"""sweep: one run for each combination of values - any field of a scenario, any knob - as one campaign.
+
+Read `variants` first, then `records`, `replicated`, `tuning`. All runs share the seed, so that they see the same
+arrivals: a difference between two of them is one of the values, and not of chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from simulator.errors import InputError
+from simulator.scenario import scenario_of
+from simulator.studies.campaign import RETRIES, Backend, Failure, Found, Store, campaign
+from simulator.studies.campaign.running import Told
+from simulator.studies.differences import Difference
+from simulator.studies.sweep.records import Record, pareto, record, summary
+from simulator.studies.sweep.replicated import against_first, replicated
+from simulator.studies.sweep.variants import Values, Variant, grid, variants
+from simulator.summary import LATENCIES
+from traces import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """What a sweep found.
+
+    Attributes:
+        variants: What was asked, by key.
+        outcomes: What became of each, by the same keys.
+        replications: In what the runs of a point differ, in words; empty where each is run once.
+    """
+
+    variants: Mapping[str, Variant]
+    outcomes: Mapping[str, Found[Record] | Failure]
+    replications: str = ""
+
+    @property
+    def records(self) -> list[Record]:
+        """A flat record a run that came to something, in the order in which they were asked for."""
+        return list(self._found.values())
+
+    @property
+    def _found(self) -> dict[str, Record]:
+        return {key: record(outcome.value, self.variants[key].values, self.variants[key].number)
+                for key, outcome in self.outcomes.items() if isinstance(outcome, Found)}
+
+    def differences(self) -> list[Difference]:
+        """Every point beside the first one, with intervals; none where each is run once."""
+        return against_first(self.variants, self._found) if self.replications else []
+
+    @property
+    def failures(self) -> dict[str, Failure]:
+        """The others, by key."""
+        return {key: outcome for key, outcome in self.outcomes.items() if isinstance(outcome, Failure)}
+
+    def table(self) -> pd.DataFrame:
+        """The records as a frame, and whether each is in the Pareto set."""
+        import pandas as pd
+        return pd.DataFrame(self.records).assign(pareto=pareto(self.records))
+
+
+def sweep(trace: Trace | str = "azure-conv-2023", policy: str = "vllm", *,
+          vary: Mapping[str, Sequence[Any]] | None = None, points: Iterable[Values] = ({},),
+          settings: Values | None = None, backend: Backend | None = None, store: Store | None = None,
+          retries: int = RETRIES, percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES,
+          told: Told | None = None, replications: int | None = None, **options: Any) -> Sweep:
+    """Run every combination of the values of `vary` with every one of `points`.
+
+    Args:
+        trace: Replayed in all runs that vary no trace.
+        policy: By name, of all runs that vary no policy.
+        vary: Values by name; see `variants` for what a name may be.
+        points: Values that go together, a mapping each.
+        settings: "knob" or "policy.knob" to a value, for all runs.
+        backend, store, retries, told: Of the campaign that runs them.
+        percentiles, metrics: Of the summaries.
+        replications: Run each point so often, the n-th time with the same traffic for all points: see `replicated`.
+        options: The other fields of Scenario.
+
+    Example:
+        >>> found = sweep(num_prompts=20, vary={"max_num_seqs": [1, 8]})
+        >>> [record["completed"] for record in found.records]
+        [20, 20]
+    """
+    base = scenario_of(trace=trace, policy=policy, **options)
+    making = partial(variants, settings=settings or {}, combinations=combinations(vary or {}, points))
+    asked, words = (making(base), "") if replications is None else replicated(base, making, replications)
+    scenarios = {key: variant.scenario for key, variant in asked.items()}
+    return Sweep(asked, campaign(scenarios, partial(summary, percentiles=percentiles, metrics=metrics), backend=backend,
+                                 store=store, retries=retries, told=told), words)
+
+
+def combinations(vary: Mapping[str, Sequence[Any]], points: Iterable[Values]) -> list[Values]:
+    """Every combination of the values with every one of the points."""
+    listed = list(points)
+    if not listed:
+        raise InputError("the list has no points: give one mapping of names to values for each")
+    for each in listed:
+        if both := [name for name in each if name in vary]:
+            raise InputError(f"{both[0]} is both varied and listed: give one")
+    return [{**each, **values} for each in listed for values in grid(vary)]
+
+
+__all__ = ["Sweep", "combinations", "sweep"]

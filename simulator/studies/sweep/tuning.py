@@ -1,0 +1,128 @@
+"""Tuning: look for the values with the best objective, where a grid would be too large.
+
+optuna proposes and this file asks, in rounds of a fixed size: what is proposed depends on the seed and on what came out
+before, and not on how many runs there are at once. A search that is repeated with a store goes the same way again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.errors import InputError, choose
+from simulator.metrics import METRICS, json_keys
+from simulator.studies.campaign import Found
+from simulator.studies.campaign.running import Told
+from simulator.studies.sweep import Sweep, sweep
+from simulator.studies.sweep.pictures import less_is_better
+from simulator.studies.sweep.variants import Values
+
+Span = tuple[float, float]
+Space = Mapping[str, Sequence[Any] | Span]
+"""What each name may be: one of a list, or anything between the two numbers of a tuple."""
+ROUND = 8
+TRIALS = 40
+WIDE = 16
+"""A span is searched by factors, and not by steps, if its ends are so many times apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned(Sweep):
+    """What a search found: a sweep over what was proposed, in that order. The first point is the scenario as given.
+
+    Attributes:
+        objective: The metric that was to be improved.
+    """
+
+    objective: str = ""
+
+    @property
+    def best(self) -> str | None:
+        """The key of the point with the best objective, the first of equals; None if none has a value."""
+        found = {key: value for key in self.outcomes if (value := worth(self, key)) is not None}
+        return max(found, key=lambda key: found[key], default=None)
+
+
+def tune(space: Space, *, trials: int = TRIALS, objective: str | None = None, seed: int = 0,
+         told: Told | None = None, **options: Any) -> Tuned:
+    """Search the space.
+
+    Args:
+        space: What each name may be; see `variants` for what a name may be.
+        trials: Points to be proposed; one that comes again is not run again.
+        objective: A metric of the summary; `request_goodput` if there are service objectives, else `output_throughput`.
+        seed: Of the search, and of every run.
+        told: Hears how far it has got.
+        options: Those of `sweep`, without `vary` and `points`.
+    """
+    kinds = {name: _distribution(values) for name, values in space.items()}
+    study, search = _study(seed), _Search(_objective(objective, options), trials, told, {**options, "seed": seed})
+    search.run([{}])
+    for start in range(0, trials, ROUND):
+        asked = [study.ask(kinds) for _ in range(min(ROUND, trials - start))]
+        search.run([trial.params for trial in asked])
+        for trial in asked:
+            value = search.worth(trial.params)
+            study.tell(trial, value, state=None if value is not None else _optuna().trial.TrialState.FAIL)
+    return search.found
+
+
+class _Search:
+    """What was found so far, and how to find more."""
+
+    def __init__(self, objective: str, trials: int, told: Told | None, options: Mapping[str, Any]) -> None:
+        self.found = Tuned({}, {}, objective)
+        self._trials, self._told, self._options = trials, told or (lambda done, of: None), options
+
+    def run(self, points: Sequence[Values]) -> None:
+        before = self.found
+        heard = sweep(points=points, told=lambda done, _: self._told(len(before.outcomes) + done, self._trials + 1),
+                      **self._options)
+        self.found = Tuned({**before.variants, **heard.variants}, {**before.outcomes, **heard.outcomes},
+                           before.objective)
+
+    def worth(self, values: Values) -> float | None:
+        """The objective at these values; some may apply to another policy only."""
+        return next(worth(self.found, key) for key, variant in self.found.variants.items()
+                    if variant.values and variant.values.items() <= values.items())
+
+
+def worth(found: Tuned, key: str) -> float | None:
+    """The objective at a point, the more the better; None where it has no value."""
+    outcome = found.outcomes[key]
+    value = outcome.value.get(found.objective) if isinstance(outcome, Found) else None
+    return None if value is None else -value if less_is_better(found.objective) else value
+
+
+def _study(seed: int) -> Any:
+    optuna = _optuna()
+    return optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
+
+
+def _distribution(values: Sequence[Any] | Span) -> Any:
+    kinds = _optuna().distributions
+    if not isinstance(values, tuple):
+        return kinds.CategoricalDistribution(values)
+    low, high = values
+    kind = kinds.IntDistribution if isinstance(low, int) and isinstance(high, int) else kinds.FloatDistribution
+    return kind(low, high, log=low > 0 and high >= WIDE * low)
+
+
+def _objective(name: str | None, options: Mapping[str, Any]) -> str:
+    """What is to be improved."""
+    name = name or ("request_goodput" if options.get("goodput") else "output_throughput")
+    if name == "request_goodput" and not options.get("goodput"):
+        raise InputError("request_goodput needs an objective: give --goodput ttft:500,tpot:50, for example")
+    percentiles = tuple(options.get("percentiles", (99,)))
+    known = [key for metric, each in METRICS.items() if each.better for key in json_keys(metric, percentiles)]
+    return choose("objective", name, known)
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError:
+        raise InputError("tuning needs optuna, which is not installed: pip install 'batchsim[tune]'") from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna

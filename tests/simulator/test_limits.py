@@ -1,0 +1,157 @@
+"""What limits a run: why the queue stands still, what held up the slowest first tokens, and the load that fills it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from worlds import trace_of
+
+from cost_models import Constant
+from simulator.limits import waited
+from simulator.policies import POLICIES
+from simulator.result import Result
+from simulator.simulate import simulate
+from simulator.tail import CAUSES
+
+STEP = 1000    # ns
+
+
+def ran(rows: list[tuple[int, ...]], policy: str = "vllm", pool: float = float("inf"), load: str = "trace",
+        **knobs: object) -> Result:
+    return simulate(trace_of(rows), policy, knobs=knobs, load=load, cost_model=Constant(STEP), max_tokens="exact",
+                    kv_capacity_tokens=pool)
+
+
+def test_a_cap_of_one_stops_the_second_until_the_first_leaves() -> None:
+    """Steps 0 to 2 for the first, 3 to 5 for the second, which waits three of six."""
+    found = ran([(0, 4, 3), (0, 4, 3)], max_num_seqs=1)
+    assert found.limits == {"nothing": 0.5, "cap": 0.5, "budget": 0, "memory": 0, "batch": 0, "step": 0}
+
+
+def test_a_spent_token_budget_stops_it_for_a_step() -> None:
+    """Two prompts of 4 and a budget of 4: the second waits the first step; a chunk and two decodes follow."""
+    found = ran([(0, 4, 2), (0, 4, 2)], max_num_batched_tokens=4)
+    assert found.limits is not None
+    assert found.limits["budget"] == pytest.approx(1 / len(found.record.ends))
+    assert found.summary()["stopped_by_budget_share"] == found.limits["budget"]
+
+
+def test_full_memory_stops_it_until_the_first_leaves() -> None:
+    """A pool of three blocks, of which vLLM keeps one to itself; each request needs the other two."""
+    found = ran([(0, 20, 5), (0, 20, 5)], pool=48)
+    assert found.limits is not None
+    assert (found.limits["memory"], found.limits["nothing"]) == (0.5, 0.5)
+
+
+def test_who_comes_within_a_step_waits_for_its_end() -> None:
+    """The first runs alone from 0 to 2000; the second arrives at 400 and is looked at at 1000."""
+    found = ran([(0, 4, 2), (400, 4, 1)])
+    assert found.limits == {"nothing": 1, "cap": 0, "budget": 0, "memory": 0, "batch": 0, "step": 0}
+    assert found.timeline.queue_time.tolist() == [0, 600]
+    tail = found.ttft_tail
+    assert tail is not None
+    assert (tail.requests, tail.counts["prefill"]) == (1, 1)    # 1600 = 600 in the queue + 1000 for its prompt
+    assert (tail.shares["step"], tail.shares["prefill"]) == (600 / 1600, 1000 / 1600)
+
+
+def test_a_static_batch_lets_nobody_in() -> None:
+    found = ran([(0, 4, 2), (100, 4, 2)], "static", max_batch_size=2)
+    tail = found.ttft_tail
+    assert tail is not None
+    assert tail.counts["batch"] == 1
+    assert tail.shares["delivery"] == pytest.approx(1000 / 3900)    # the whole answer comes with its last token
+    assert found.filling_rate is None
+
+
+def test_the_slowest_of_a_long_queue_waited_for_the_cap() -> None:
+    found = ran([(0, 4, 3)] * 300, max_num_seqs=1)
+    tail = found.ttft_tail
+    assert tail is not None
+    assert (tail.requests, tail.counts["cap"]) == (3, 3)
+    assert tail.shares["cap"] > 0.99
+    assert sum(tail.counts.values()) == tail.requests
+
+
+def test_the_document_has_it_with_names() -> None:
+    document = json.loads(ran([(0, 4, 3), (0, 4, 3)], max_num_seqs=1).to_json())
+    assert document["ttft_tail"]["requests"] == 1
+    assert document["ttft_tail"]["causes"].keys() == CAUSES.keys()
+    assert document["no_queue_share"] == document["stopped_by_cap_share"] == 0.5
+
+
+def test_where_nothing_ran_nothing_is_said() -> None:
+    found = simulate(trace_of([(0, 5000, 1)]), max_model_len=100, cost_model=Constant(STEP))
+    assert (found.limits, found.ttft_tail, found.filling_rate) == (None, None, None)
+    assert found.summary()["stopped_by_cap_share"] is None
+    assert json.loads(found.to_json())["ttft_tail"] is None
+
+
+ROWS = st.lists(st.tuples(st.sampled_from([0, 300, 1000, 9000]), st.integers(1, 40), st.integers(1, 12)), min_size=1,
+                max_size=12)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@given(gaps=ROWS, pool=st.sampled_from([96, 4000]))
+@settings(max_examples=15)
+def test_shares_add_up_and_no_wait_is_lost(policy: str, gaps: list[tuple[int, int, int]], pool: int) -> None:
+    at = np.cumsum([gap for gap, _, _ in gaps]).tolist()
+    found = ran([(when, *lengths) for when, (_, *lengths) in zip(at, gaps, strict=True)], policy, pool)
+    line = found.timeline
+    if found.limits is not None:
+        assert sum(found.limits.values()) == pytest.approx(1)
+        assert min(found.limits.values()) >= 0
+    reasons = waited(found.record, line.sent, line.admitted)
+    rest = line.queue_time - sum(reasons.values())
+    assert (rest >= 0).all()
+    if tail := found.ttft_tail:
+        assert sum(tail.shares.values()) == pytest.approx(1 if line.ttft.max() else 0)
+        assert sum(tail.counts.values()) == tail.requests
+
+
+def test_the_load_that_fills_it_by_hand_and_by_simulation() -> None:
+    """4 slots of 10 tokens at 1 us a step: 0.4 requests leave in each, whatever the prompts cost: nothing here."""
+    found = ran([(0, 4, 10)] * 400, load="saturated", max_num_seqs=4)
+    assert found.filling_rate == pytest.approx(0.4e6)
+    assert found.summary()["steady_request_throughput"] == pytest.approx(found.filling_rate, rel=0.02)
+
+
+@pytest.mark.parametrize("knobs", [{"max_num_seqs": 32}, {}])
+def test_it_is_near_what_a_saturated_replica_serves(knobs: dict[str, int]) -> None:
+    found = simulate("azure-conv-2023", "vllm", num_prompts=2000, load="saturated", knobs=knobs)
+    assert found.filling_rate == pytest.approx(found.summary()["steady_request_throughput"], rel=0.15)
+
+
+def test_prompts_that_a_cache_holds_leave_room_for_more() -> None:
+    plain = simulate("mooncake-conversation-turns", num_prompts=200)
+    hits = plain.prefix_hits
+    assert hits is not None
+    assert hits[0] > 0
+    without = simulate("mooncake-conversation-turns", num_prompts=200, knobs={"enable_prefix_caching": False})
+    assert plain.filling_rate is not None
+    assert without.filling_rate is not None
+    assert plain.filling_rate > without.filling_rate
+
+
+def test_several_replicas_are_taken_together() -> None:
+    """Each of two replicas with one slot has two requests of three steps; the later one waits three."""
+    found = simulate(trace_of([(0, 4, 3)] * 4), knobs={"max_num_seqs": 1}, replicas=2, cost_model=Constant(STEP),
+                     kv_capacity_tokens=float("inf"))
+    tail = found.ttft_tail
+    assert tail is not None
+    assert found.limits == {"nothing": 0.5, "cap": 0.5, "budget": 0, "memory": 0, "batch": 0, "step": 0}
+    assert (tail.requests, tail.counts["cap"], tail.shares["cap"]) == (2, 2, 0.75)    # 3 steps, and 1 for the prompt
+    assert found.filling_rate == pytest.approx(2 * 1e6 / 3)
+
+
+def test_whoever_tries_again_elsewhere_is_counted_once() -> None:
+    found = simulate("azure-conv-2023", num_prompts=600, rate_scale=20, replicas=3, router="random", ttft_timeout=0.5,
+                     max_retries=3, retry_backoff=0.1, knobs={"max_num_seqs": 32})
+    tail = found.ttft_tail
+    assert tail is not None
+    assert found.summary()["retried"] > 10
+    assert sum(tail.counts.values()) == tail.requests > 1
+    assert sum(tail.shares.values()) == pytest.approx(1)
