@@ -15,7 +15,7 @@ from typing import Any
 from simulator.errors import InputError, choose
 from simulator.scenario import FIELDS, Scenario, scenario_of
 from simulator.scenarios.named import digests
-from simulator.scenarios.record import FILES, IN_MEMORY
+from simulator.scenarios.recording import FILES, IN_MEMORY
 from simulator.scenarios.values import fitted
 from simulator.scenarios.yaml_text import parse
 
