@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from simulator.scenarios import record
 from simulator.studies.capacity.changes import words
 from simulator.studies.capacity.lab import scale_of
 from simulator.studies.capacity.layout import Layout
@@ -28,7 +29,7 @@ def records(found: Plan) -> dict[str, Any]:
     return {
         "feasible": found.feasible, "replicas": found.replicas, "gpus": best.gpus, "gpu": best.gpu,
         "tensor_parallel_size": best.size, "request_rate": found.rate, "story": found.told(),
-        "question": found.question.plain(), "scenario": found.question.scenario.to_dict(),
+        "question": found.question.plain(), "scenario": record(found.question.scenario),
         "layouts": [_layout(found, layout) for layout in found.layouts],
         "around": None if found.around is None else _around(found),
         "curve": curve_rows(found),
