@@ -64,7 +64,7 @@ def question_of(scenario: Scenario, *, attainment: float = ATTAINMENT, slo: Sequ
         checks.count(name, value)
     for size in tensor_parallel_sizes:
         checks.count("tensor_parallel_sizes", size)
-    return Question(scenario, objectives_of(scenario.goodput, attainment, slo), confidence, find,
+    return Question(scenario, objectives_of(scenario, attainment, slo), confidence, find,
                     tuple(dict.fromkeys(gpus)) or (scenario.gpu,),
                     tuple(dict.fromkeys(tensor_parallel_sizes)) or (scenario.tensor_parallel_size,), max_gpus,
                     replications if is_random(scenario) else 1)
