@@ -27,11 +27,12 @@ STEP = 10_000_000
 SERVICE = 4 * STEP
 
 
-def line_of(sent: list[int], left: list[int]) -> Timeline:
-    """Requests of one token, answered whole."""
-    begun, done = np.array(sent, np.int64), np.array(left, np.int64)
-    ones = np.ones(len(begun), np.int64)
-    return Timeline(np.arange(len(begun)), ones, ones, begun, begun, begun, done, done, done, done, done, ones * 0, True)
+def line_of(sent: list[int], left: list[int], service: int | None = None) -> Timeline:
+    """Requests of one token. They get a slot at once, or so long before they leave."""
+    came, done = np.array(sent, np.int64), np.array(left, np.int64)
+    ones = np.ones(len(came), np.int64)
+    begun = came if service is None else done - service
+    return Timeline(np.arange(len(came)), ones, ones, came, begun, begun, done, done, done, done, done, ones * 0, True)
 
 
 @given(answer=st.integers(1, 400), guess=st.integers(1, 400), least=st.integers(1, 400))
@@ -69,8 +70,15 @@ def test_who_answers_everybody_a_while_later_does_not_lag(latency: int) -> None:
 @pytest.mark.parametrize(("load", "told"), [(1.0, 0.0), (1.02, 0.02), (1.25, 0.25), (3.0, 2.0)])
 def test_the_lag_is_the_overload(load: float, told: float) -> None:
     """One server that takes `load` times the gap: the completions come so much more slowly."""
-    line = line_of([1000 * at for at in range(300)], [int(1000 * load * (at + 1)) for at in range(300)])
+    took = int(1000 * load)
+    line = line_of([1000 * at for at in range(300)], [took * (at + 1) for at in range(300)], took)
     assert lag(line) == pytest.approx(told, abs=1e-3)
+
+
+def test_answers_of_all_lengths_in_a_short_run_are_no_lag() -> None:
+    """Whoever gets a slot at once is not kept waiting, however long its answer takes after that."""
+    sent = [10 * at for at in range(100)]
+    assert lag(line_of(sent, [at + 7 * at % 900 for at in sent])) == pytest.approx(0)
 
 
 def test_a_burst_that_is_worked_off_is_no_lag() -> None:
@@ -79,7 +87,7 @@ def test_a_burst_that_is_worked_off_is_no_lag() -> None:
     for at in sent:
         free = max(free, at) + 500
         left.append(free)
-    assert abs(lag(line_of(sent, left))) < 0.03
+    assert abs(lag(line_of(sent, left, 500))) < 0.03
 
 
 def test_the_fleet_is_warm_once_as_many_are_there_as_on_the_mean() -> None:
@@ -147,7 +155,7 @@ def test_where_the_time_of_a_run_goes() -> None:
 
 
 def test_requests_that_miss_are_told_by_cause() -> None:
-    """Two at once, one at a time, answered whole: the second has waited for a slot, though it is E2EL that is limited."""
+    """Two at once, one at a time, answered whole: the second has waited for a slot, and its answer took long."""
     trace = trace_of([(at // 2 * 3 * SERVICE, 3, 4) for at in range(100)])
     result = sim.run(Scenario(trace, "static", {"max_batch_size": 1}, cost_model=Constant(STEP)))
     by_first = sample_of(result, [Objective({"ttft": 50}, 0.9)])
