@@ -48,7 +48,7 @@ def test_files_are_written_and_the_same_each_time(batchsim: Call, tmp_path: Path
     assert set(one) == {"plan.json", "plan.csv", "goodput.svg", "backlog.svg", "manifest.json"}
     rows = one["plan.csv"].decode().splitlines()
     assert len(rows) == 1 + json.loads(one["plan.json"])["runs"]
-    assert rows[0].startswith("gpu,tensor_parallel_size,replicas,scale,change,seed,load,requests,share_1,offered,goodput")
+    assert rows[0].startswith("gpu,tensor_parallel_size,replicas,scale,change,seed,load,requests,share_1,offered,")
     for part in ("The answer and its neighbours", "What binds: each constraint lifted by itself",
                  "Goodput against rate", "A million tokens, in GPU-hours", "Run them again: batchsim run"):
         assert part in " ".join(out.split())
