@@ -6,6 +6,8 @@ itself takes is not counted, here as in a simulation.
 
 from __future__ import annotations
 
+from typing import Any
+
 from simpy import Environment
 
 from calibration.engine import Engine
@@ -13,6 +15,7 @@ from calibration.timing import timed
 from cost_models import CostModel, StepShape
 from simulator.clients import Client
 from simulator.memory.base import UNLIMITED
+from simulator.passes import Pass, Passes
 from simulator.pricing import Pricing
 from simulator.replica import Replica
 from simulator.request import Request
@@ -41,17 +44,29 @@ class Stopwatch(CostModel):
         return self.measured
 
 
+class LivePasses(Passes):
+    """Passes that an engine carries out while they are priced. Their cost model is a Stopwatch."""
+
+    engine: Engine
+
+    def begin(self, step: Step, now: int) -> Pass:
+        stopwatch = self._pricing.cost
+        assert isinstance(stopwatch, Stopwatch)
+        stopwatch.measured = timed(lambda: self.engine.execute(step, self._queue), self.engine.model.device)
+        return super().begin(step, now)
+
+
 class LiveReplica(Replica):
-    """A replica whose steps an engine carries out. Its scenario's cost model is a Stopwatch."""
+    """A replica whose steps an engine carries out."""
 
     def __init__(self, env: Environment, engine: Engine, *args: object, **options: object) -> None:
         self._engine = engine
         super().__init__(env, *args, exact=True, **options)    # type: ignore[arg-type]
 
-    def _begin(self, step: Step, now: int) -> list[int]:
-        assert isinstance(self.pricing.cost, Stopwatch)
-        self.pricing.cost.measured = timed(lambda: self._engine.execute(step, self.queue), self._engine.model.device)
-        return super()._begin(step, now)
+    def _make_passes(self, *parts: Any) -> Passes:
+        passes = LivePasses(*parts)
+        passes.engine = self._engine
+        return passes
 
 
 def run_live(scenario: Scenario, engine: Engine) -> Result:

@@ -24,6 +24,11 @@ class Around(CostModel):
         """Whether the model inside was measured there."""
         return self.cost.in_range(shape)
 
+    @property
+    def bounds(self) -> tuple[float, ...] | None:
+        """Those of the model inside."""
+        return self.cost.bounds
+
     def residuals(self) -> Mapping[str, Sequence[float]] | None:
         """Those of the model inside."""
         return self.cost.residuals()

@@ -64,6 +64,14 @@ class CostModel(ABC):
         """
         return None
 
+    @property
+    def bounds(self) -> tuple[float, ...] | None:
+        """The lowest and highest decodes, context, new and prior tokens of chunks, in this order, of steps in range.
+
+        They say the same as `in_range`, for the sums of a step; None where no such bounds do.
+        """
+        return None
+
     def residuals(self) -> Mapping[str, Sequence[float]] | None:
         """Quantiles of measured over predicted time by regime, evenly spaced; None where no error is stated."""
         return None

@@ -57,6 +57,11 @@ class CapturedGraphs(Around):
         """Whether the padded step lies where the model inside was measured."""
         return self.cost.in_range(self._captured(shape))
 
+    @property
+    def bounds(self) -> None:
+        """None: those of the model inside hold for padded steps."""
+        return None
+
     def _captured(self, shape: StepShape) -> StepShape:
         if shape.chunks or not 0 < shape.decodes <= self.sizes[-1]:
             return shape

@@ -1,9 +1,11 @@
 """What every model of a calibrated profile answers alike: what it is called, and how far off it may be."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
-from cost_models.base import CostModel
+from cost_models.base import CostModel, StepShape
 from cost_models.profile import Profile
+from cost_models.ranges import within
 from cost_models.residuals import residuals
 
 
@@ -34,3 +36,13 @@ class Profiled(CostModel):
     def request_overhead(self) -> int:
         """What the profile states, in ns."""
         return self.profile.request_overhead
+
+    def in_range(self, shape: StepShape) -> bool | None:
+        """Whether each stated bound of the profile holds; None where the profile states none."""
+        return None if self.bounds is None else within(self.bounds, shape)
+
+    @cached_property
+    def bounds(self) -> tuple[float, ...] | None:
+        """Those of the profile."""
+        stated = self.profile.fit.range
+        return stated.closed if stated else None

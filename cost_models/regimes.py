@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from cost_models.base import CostModelError, StepShape, empty_step
+from cost_models.base import CostModelError, empty_step
 from cost_models.fits import Regime, RegimeTable
 from cost_models.linear import LinearDecode, femtoseconds
 from cost_models.profile import Profile
 from cost_models.profiled import Profiled
-from cost_models.ranges import in_range
 
 
 class Coefficients(NamedTuple):
@@ -64,10 +63,6 @@ class Regimes(Profiled, LinearDecode):
         arithmetic = tokens * token
         return (base + (arithmetic if arithmetic > weights else weights) + decodes * seq + context * each
                 + squares * square + host)
-
-    def in_range(self, shape: StepShape) -> bool | None:
-        """Whether each stated bound of the profile holds; None where the profile states none."""
-        return in_range(self.profile.fit.range, shape)
 
     @cached_property
     def context_fs(self) -> int:

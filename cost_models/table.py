@@ -20,7 +20,7 @@ from cost_models.linear import femtoseconds, nanoseconds
 from cost_models.lines import Line, between, blend, line, neighbours
 from cost_models.profile import Profile
 from cost_models.profiled import Profiled
-from cost_models.ranges import in_range
+from cost_models.ranges import within
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,8 @@ class Table(Profiled):
 
     def in_range(self, shape: StepShape) -> bool:
         """Whether the profile's bounds hold, or, where it states none, the step is no larger than the grids."""
-        stated = in_range(self.profile.fit.range, shape)
-        if stated is not None:
-            return stated
+        if self.bounds is not None:
+            return within(self.bounds, shape)
         table, tokens = self._table, shape.decodes + sum(new for new, _ in shape.chunks)
         grid, prefill = table.decode_attention, table.prefill_attention
         return (tokens <= table.linear.at[-1] and shape.decodes <= grid.sequences[-1]

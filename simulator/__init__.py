@@ -17,10 +17,12 @@ How to read the code, in this order:
     memory/base    how KV cache is asked for
     policies/static, policies/vllm      the two ideas, side by side
     replica        plan, time, commit: the clock
+    passes         what a step comes to while it runs
     stretch        how often a step repeats: the only place that fast-forwards
     batch          why a thousand decoding requests cost no more than one
     pricing        what a step costs, and how long it lasts
     simulate       the wiring: setup before it, clients beside it, recorder behind it
+    serving        one replica, or a router and a fleet of them: router, routing, overflow, fleet, autoscaler
     result         what a run comes to: timeline, ledgers, metrics
     statistics     how sure a figure is
     studies        several runs, one answer

@@ -40,6 +40,13 @@ class Cluster:
         """The lives of those that were ready, by number."""
         return sorted((life for life in self.lives if life.ready is not None), key=lambda life: life.ready or 0)
 
+    @property
+    def gave_up(self) -> Ints:
+        """When clients hung up on requests that waited at the router, ns."""
+        at_replicas = {tuple(row) for record in self.records for row in record.cancelled[:, :2].tolist()}
+        everywhere = self.whole.cancelled[:, :2].tolist()
+        return np.array([at for row, at in everywhere if (row, at) not in at_replicas], np.int64)
+
     def paid(self) -> list[tuple[int, int]]:
         """From when to when each replica is paid for, within the run: its first request sent, its last step's end."""
         return [self._within(life.ordered, life.stopped) for life in self.lives]

@@ -27,7 +27,7 @@ class PackedRows:
         self._most = LOOSE * len(names) * 8
         self._packed: list[NDArray[np.void]] = []
 
-    def append(self, *row: int) -> None:
+    def append(self, row: tuple[int, ...]) -> None:
         """Append one row."""
         self._loose += self._pack_row(*row)
         if len(self._loose) >= self._most:

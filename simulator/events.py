@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from simpy import Environment, Event
 
@@ -13,15 +14,20 @@ class Watcher(Protocol):
     """Hears of every step of a replica: for conformance runs and tests."""
 
     def planned(self, step: Step, queue: Queue, now: int) -> None:
-        """The policy has decided, memory is taken (that of a whole stretch, too), and nothing is counted yet."""
+        """The policy has decided, memory for one step is taken, and nothing is counted yet."""
 
     def committed(self, steps: int) -> None:
         """The step, repeated `steps` times, is counted, and those who may leave have left."""
 
 
 class Last(Event):
-    """A timeout that fires last at its instant: who arrives when a step ends is seen by the next plan."""
+    """A timeout that calls somebody last at its instant: who arrives when a step ends is seen by the next plan."""
 
-    def __init__(self, env: Environment, delay: int) -> None:
-        self.env, self.callbacks, self._ok, self._value = env, [], True, None
+    def __init__(self, env: Environment, delay: int, call: Callable[[Any], None]) -> None:
+        self.env, self.callbacks, self._ok, self._value = env, [call], True, None
         env.schedule(self, 2, delay)    # type: ignore[arg-type]
+
+    def put_off(self) -> None:
+        """Call nobody any more."""
+        if self.callbacks:
+            self.callbacks.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +49,7 @@ REQUEST_COLUMNS: dict[str, str] = {
 }
 """Columns of the requests frame; a row a row of the trace, times in seconds, empty where there is nothing to tell."""
 STEP_COLUMNS: dict[str, str] = {
+    "replica": "counted from 1",
     "start": "s",
     "end": "s",
     "decodes": "rows that compute a new output token",
@@ -96,16 +98,23 @@ def requests_frame(setup: Setup, ended: Outcomes, line: Timeline, last: Ints | N
     return pd.DataFrame(columns, index=pd.RangeIndex(rows, name="request"))[list(REQUEST_COLUMNS)]
 
 
-def steps_frame(record: Record) -> pd.DataFrame:
-    """A row a step; see STEP_COLUMNS."""
+def steps_frame(records: Sequence[Record]) -> pd.DataFrame:
+    """A row a step, replica by replica; see STEP_COLUMNS."""
     import pandas as pd
-    columns: dict[str, Any] = {name: record.step(name) for name in STEP_COLUMNS}
+    frames = [_steps_of(record, number) for number, record in enumerate(records, 1)]
+    whole = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    return whole.rename_axis("step")
+
+
+def _steps_of(record: Record, number: int) -> pd.DataFrame:
+    import pandas as pd
+    columns: dict[str, Any] = {name: record.step(name) for name in STEP_COLUMNS if name != "replica"}
     columns |= {"start": columns["start"] / 1e9, "end": columns["end"] / 1e9,
                 "blocked": words(OBSTACLES, columns["blocked"])}
     for name in ("promised", "empty"):
         columns[name] = pd.array(np.maximum(columns[name], 0), "Int64")
         columns[name][record.step(name) < 0] = pd.NA
-    return pd.DataFrame(columns, index=pd.RangeIndex(len(record.ends), name="step"))
+    return pd.DataFrame({"replica": np.full(len(record.ends), number), **columns})
 
 
 def _spread(rows: int, at: NDArray[np.int64], ns: NDArray[Any]) -> NDArray[np.float64]:

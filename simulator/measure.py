@@ -61,12 +61,14 @@ def rows_of(step: Step, queue: Queue) -> Rows:
 
 def shape_of(step: Step, rows: Rows) -> StepShape:
     """What the cost model is asked about: rows and contexts as they are computed, padding included."""
-    decodes = rows.decodes + step.spent
+    decodes, context, chunks, *_ = rows
+    spent = step.spent
+    decodes += spent
     if step.pad_to:
-        width, prior = step.pad_chunks_to or step.pad_to, max([there for _, there in rows.chunks], default=0)
-        padding = step.spent + sum([width - tokens for tokens, _ in rows.chunks])
-        return StepShape(decodes, decodes * step.pad_to, ((width, prior),) * len(rows.chunks), padding, "padded")
-    return StepShape(decodes, rows.context + step.spent_context, rows.chunks, step.spent)
+        width, prior = step.pad_chunks_to or step.pad_to, max([there for _, there in chunks], default=0)
+        padding = spent + sum([width - tokens for tokens, _ in chunks])
+        return StepShape(decodes, decodes * step.pad_to, ((width, prior),) * len(chunks), padding, "padded")
+    return StepShape(decodes, context + step.spent_context, chunks, spent)
 
 
 def row_of(step: Step, queue: Queue, memory: Memory, rows: Rows, padded: int) -> tuple[int, ...]:

@@ -163,7 +163,7 @@ METRICS: dict[str, Metric] = {
     "busiest_replica": Metric("busiest replica", "x mean",
         "The time for which the busiest replica runs steps, over the mean of all replicas; 1 is even. Null without a "
         "router.", "lower"),
-    "jain_index": Metric("Jain index", "",
+    "jain_index": Metric("Jain index", "index",
         "How evenly the tenants are served: (sum of x)^2 / (n x sum of x^2), x being the share of a tenant's requests "
         "that were answered and met its objectives. 1 is even, 1/n is one tenant alone. Null without two tenants.",
         "higher"),

@@ -11,65 +11,81 @@ It has no decoding set (everyone catches up, one token at a time), no stretches 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
+from functools import cached_property
 from typing import Any
 
-from simpy import Environment, Event
+from simpy import Environment
 
 from simulator.events import Last
+from simulator.passes import Pass, Passes
 from simulator.policies.base import Policy
 from simulator.replica import Replica
 from simulator.request import Request
-from simulator.step import Step
+from simulator.step import Step, Wait
+
+
+class Staged(Passes):
+    """Passes through the stages of a pipeline, which serve one batch each."""
+
+    stages: int
+
+    @cached_property
+    def _free_from(self) -> list[int]:
+        """When each stage is free."""
+        return [0] * self.stages
+
+    def timed(self, now: int, lasts: list[int]) -> tuple[int, list[int]]:
+        """The step's way through the stages: it enters each when it has left the one before and the stage is free."""
+        at, ends, stages = now, self._record.ends, self.stages
+        start = max(at, ends[-1]) if ends else at
+        for stage in range(stages):
+            part = lasts[0] * (stage + 1) // stages - lasts[0] * stage // stages
+            at = self._free_from[stage] = max(at, self._free_from[stage]) + part
+        return start, [at]
 
 
 class PipelinedReplica(Replica):
     """A replica whose policy says how many batches may be in flight. Takes the arguments of Replica."""
 
     def __init__(self, env: Environment, policy: Policy, *args: Any, **options: Any) -> None:
-        self._free_from = [0] * policy.batches_in_flight    # when each stage is free
-        self._flight: deque[tuple[Last, Step, int]] = deque()    # return, step and its number, oldest first
+        self._flight: deque[tuple[Pass, int]] = deque()    # batches and the numbers of their steps, oldest first
         super().__init__(env, policy, *args, **options)
 
-    def _run(self) -> Generator[Event, Any, None]:
-        while True:
-            if self._cancelled:
-                self._drop_cancelled(self.now)
-            free = len(self._flight) < len(self._free_from)
-            decision = self.policy.plan(self.queue, self.memory, self.now) if free and len(self.queue) else None
-            if isinstance(decision, Step):
-                self._launch(decision)
-            elif not self._flight:
-                yield from self._sleep(decision)
-            else:
-                yield from self._until_something_happens()
+    def _make_passes(self, *parts: Any) -> Passes:
+        staged = Staged(*parts)
+        staged.stages = self.policy.batches_in_flight
+        return staged
+
+    def _look(self, event: Any) -> None:
+        """Launch as many batches as the policy makes up and the stages take."""
+        if self._cancelled:
+            self._drop_cancelled(self.now)
+        decision: Step | Wait | None = None
+        while len(self._flight) < self.policy.batches_in_flight and len(self.queue):
+            decision = self.policy.plan(self.queue, self.memory, self.now)
+            if not isinstance(decision, Step):
+                break
+            self._launch(decision)
+        if self._flight:
+            self._asleep = True
+        else:
+            self._sleep(decision, self.now)    # type: ignore[arg-type]
 
     def _launch(self, step: Step) -> None:
-        ends = self._begin(step, self.now)
+        self._waits = 0
+        batch = self._passes.begin(step, self.now)
+        self._passes.write_down(batch)
         self.queue.launch(step)
-        self._flight.append((Last(self.env, ends[-1] - self.now), step, len(self.record.ends) - 1))
+        self._flight.append((batch, len(self.record.ends) - 1))
+        Last(self.env, batch.ends[-1] - self.now, self._land)
 
-    def _until_something_happens(self) -> Generator[Event, Any, None]:
-        """Until the oldest batch returns or a request arrives; who arrives as it returns is seen by the next plan."""
-        returns = self._flight[0][0]
-        self._doorbell = bell = self.env.event()
-        yield returns | bell
-        self._doorbell = None
-        if not returns.processed:
-            yield Last(self.env, 0)
-        if returns.processed:
-            _, step, self._landing = self._flight.popleft()
-            self.queue.land(step)
-            self._commit(step, 1, self.now)
-
-    def _timed(self, now: int, lasts: list[int]) -> tuple[int, list[int]]:
-        """The step's way through the stages: it enters each when it has left the one before and the stage is free."""
-        at, ends, stages = now, self.record.ends, len(self._free_from)
-        start = max(at, ends[-1]) if ends else at
-        for stage in range(stages):
-            part = lasts[0] * (stage + 1) // stages - lasts[0] * stage // stages
-            at = self._free_from[stage] = max(at, self._free_from[stage]) + part
-        return start, [at]
+    def _land(self, event: Any) -> None:
+        """The oldest batch has returned; who arrives as it does is seen by the next plan."""
+        self._last.put_off()
+        batch, self._landing = self._flight.popleft()
+        self.queue.land(batch.step)
+        self._commit(batch, self.now)
+        self._look(event)
 
     def _catch_up(self, step: Step) -> list[Request]:
         """Count the tokens of a batch that has returned; who is not done may be selected again."""

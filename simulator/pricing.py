@@ -23,14 +23,13 @@ class Pricing:
     Attributes:
         delays: Whether the scheduler adds anything.
         ranged: Whether the cost model states where it was measured.
-        in_range: Whether it was measured there.
+        bounds: See CostModel.
     """
 
     def __init__(self, cost: CostModel, noise: Noise | None = None, scheduling: tuple[int, int] = (0, 0)) -> None:
         self.cost, self.noise, self._scheduling = cost, noise, scheduling
         self.delays = any(scheduling)
-        self.in_range = cost.in_range
-        self.ranged = cost.in_range(SMALLEST) is not None
+        self.ranged, self.bounds = cost.in_range(SMALLEST) is not None, cost.bounds
 
     def delay(self, step: Step, running: int) -> int:
         """Nanoseconds by which scheduler and moving KV make a step longer, with so many requests running."""
@@ -52,9 +51,10 @@ class Pricing:
 
     def out_of_range(self, shape: StepShape, steps: int) -> int:
         """How many steps of this shape lie outside the cost model's measured range, contexts growing."""
-        if self.in_range(shape) and (steps == 1 or self.in_range(_ahead(shape, steps - 1))):
+        in_range = self.cost.in_range
+        if in_range(shape) and (steps == 1 or in_range(_ahead(shape, steps - 1))):
             return 0    # what lies between lies inside, too
-        return sum(not self.in_range(_ahead(shape, ahead)) for ahead in range(steps))
+        return sum(not in_range(_ahead(shape, ahead)) for ahead in range(steps))
 
 
 def _ahead(shape: StepShape, steps: int) -> StepShape:

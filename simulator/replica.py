@@ -1,28 +1,27 @@
-"""Replica: the SimPy process that asks a policy, lets time pass and moves the token counters: plan, time, commit.
+"""Replica: asks a policy, lets time pass and moves the token counters: plan, time, commit. The clock calls it back.
 
 It owns the clock, the record and the counters, and it knows no metric.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from itertools import accumulate
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from simpy import Environment, Event
+from simpy import Environment, Timeout
 
-from cost_models import StepShape
 from simulator.batch import ListedSet, LockstepSet
-from simulator.contract import LATEST, Contract
+from simulator.contract import Contract
 from simulator.events import Last, Watcher
-from simulator.measure import row_of, rows_of, shape_of
 from simulator.memory.base import UNLIMITED, Memory
+from simulator.passes import Pass, Passes
 from simulator.policies.base import Policy
-from simulator.pricing import SMALLEST, Pricing
+from simulator.pricing import Pricing
 from simulator.recorder import Recorder
 from simulator.request import Request
 from simulator.step import Queue, Step, Wait
-from simulator.stretch import Stretch
+from simulator.stretch import Stretch, cut
 
 
 class Replica:
@@ -35,6 +34,7 @@ class Replica:
         pricing: How long steps last.
         outputs: True output tokens by request index. Nobody but the replica reads them.
         exact: Ask the policy at every step and keep the decoding set as a plain list.
+        alone: See Stretch.
         on_finish: Called with each request that leaves.
         on_refuse: Called with each request that is refused because the engine has its hands full.
         on_cancel: Called with each request that is gone because its client cancelled it; without it, nobody cancels.
@@ -42,24 +42,32 @@ class Replica:
     """
 
     def __init__(self, env: Environment, policy: Policy, memory: Memory, pricing: Pricing, outputs: Sequence[int], *,
-                 exact: bool = False, on_finish: Callable[[Request], None] | None = None,
+                 exact: bool = False, alone: bool = True, on_finish: Callable[[Request], None] | None = None,
                  on_refuse: Callable[[Request], None] | None = None,
                  on_cancel: Callable[[Request], None] | None = None, watch: Watcher | None = None) -> None:
-        self.env, self.policy, self.memory, self.pricing = env, policy, memory, pricing
+        self.env, self.policy, self.memory = env, policy, memory
         self.record = Recorder()
         self.decoding = (ListedSet if exact else LockstepSet)(memory.block_size, self.record.span)
         self.queue = Queue(self.decoding, policy.urgency())
+        self._plan, self._idle = policy.plan, policy.idle
         self._contract = Contract(policy, self.queue, memory)
         self.finished = 0
         self._outputs, self._watch = outputs, watch
         self._on_finish, self._on_refuse, self._on_cancel = on_finish, on_refuse, on_cancel
         self._cancelled: dict[Request, None] = {}    # in the order in which their clients hung up; they are still here
         self._most = policy.max_outstanding
-        self._stretch = Stretch(env, policy, memory, self.decoding, exact=exact, watchful=on_cancel is not None)
-        self._emptied = -1      # plans on record after the latest step that computed nothing
+        self._stretch = Stretch(env, policy, memory, self.decoding, exact=exact, alone=alone,
+                                watchful=on_cancel is not None)
+        self._passes = self._make_passes(self.queue, memory, pricing, self.record, self._contract, self._stretch, watch)
+        self._pass: Pass | None = None    # under way
+        self._settled = 0       # steps of it that are counted already
+        self._asleep = False
         self._waits = 0         # since the latest step
-        self._doorbell: Event | None = None
-        env.process(self._run())
+        self._timer: Timeout | None = None    # of a sleep that the policy wants to end
+        self._last = Last(env, 0, self._look)    # whoever is there from the start is seen
+
+    def _make_passes(self, *parts: Any) -> Passes:
+        return Passes(*parts)
 
     @property
     def now(self) -> int:
@@ -75,132 +83,113 @@ class Replica:
             return
         self.record.sent.extend((request.index, request.arrival))
         self.queue.wait(request)
-        if self._doorbell is not None:
-            self._ring()
+        if self._asleep:
+            self._wake()
+        elif self._pass is not None:
+            self._cut(self._pass)
 
     def cancel(self, request: Request) -> None:
         """Let a request go unfinished: after the step that runs, at once if none does. One that has left is ignored."""
         assert self._on_cancel, "somebody cancels who said that nobody would"
         self._cancelled[request] = None
-        self._ring()
+        self._stir()
 
     def close(self) -> None:
         """Say that no request will follow."""
         self.queue.closed = True
-        self._ring()
+        self._stir()
 
-    def _ring(self) -> None:
-        if self._doorbell is not None:
-            self._doorbell.succeed()
-            self._doorbell = None
+    def settle(self) -> None:
+        """Bring queue, memory and counters up to the steps that are over, in the middle of a stretch."""
+        if self._pass is not None and (over := bisect_left(self._pass.ends, self.now)) > self._settled:
+            self._count(self._pass, over)
 
-    def _run(self) -> Generator[Event, Any, None]:
-        env, queue, memory, plan, idle = self.env, self.queue, self.memory, self.policy.plan, self.policy.idle
-        yield Last(env, 0)    # whoever is there from the start is seen
-        now = self.now
-        while True:
-            if self._cancelled:
-                self._drop_cancelled(now)
-            step = plan(queue, memory, now) if queue.running or len(queue) else idle(queue, memory, now)
-            if isinstance(step, Step):
-                try:
-                    ends = self._begin(step, now)
-                    yield Last(env, ends[-1] - now)
-                    now = ends[-1]
-                    self._commit(step, len(ends), now)
-                except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-                    self._contract.blame(error, self.now)
-            else:
-                yield from self._sleep(step)
-                now = self.now
+    def _stir(self) -> None:
+        """Something has happened: see what comes of it, when the step that runs is over."""
+        if self._asleep:
+            self._wake()
+        elif self._pass is not None:
+            self._cut(self._pass)
 
-    def _sleep(self, decision: Wait | None) -> Generator[Event, Any, None]:
+    def _wake(self) -> None:
+        """End a sleep, when all requests of the same instant are there."""
+        self._asleep = False
+        if self._timer is not None:
+            self._timer.callbacks = []
+            self._timer = None
+        self._last = Last(self.env, 0, self._look)
+
+    def _cut(self, under_way: Pass) -> None:
+        """Let the step that runs be the last of its stretch, if the policy is to be asked again."""
+        ends = under_way.ends
+        if len(ends) > 1 and self.now <= ends[-2] and self._stretch.heeds(under_way.step):
+            cut(ends, self.now)
+            del under_way.used[len(ends):]
+            self._last.put_off()
+            self._last = Last(self.env, ends[-1] - self.now, self._end)
+
+    def _look(self, _: Any) -> None:
+        self._ask(self.now)
+
+    def _end(self, _: Any) -> None:
+        """What is under way is over."""
+        under_way, self._pass = self._pass, None
+        assert under_way is not None
+        now = under_way.ends[-1]
+        try:
+            self._passes.write_down(under_way)
+            self._commit(under_way, now)
+        except OWN_FAULTS as error:
+            self._contract.blame(error, now)
+        self._ask(now)
+
+    def _ask(self, now: int) -> None:
+        """Ask the policy what to do now, and do it."""
+        queue, memory = self.queue, self.memory
+        if self._cancelled:
+            self._drop_cancelled(now)
+        decision = (self._plan if queue.running or len(queue) else self._idle)(queue, memory, now)
+        if not isinstance(decision, Step):
+            self._sleep(decision, now)
+            return
+        self._waits = 0
+        try:
+            self._pass = under_way = self._passes.begin(decision, now)
+        except OWN_FAULTS as error:
+            self._contract.blame(error, now)
+        self._last = Last(self.env, under_way.ends[-1] - now, self._end)
+
+    def _sleep(self, decision: Wait | None, now: int) -> None:
         """Do nothing until a request arrives, or until the policy wanted to be asked again."""
         if (empty := self.memory.empty) is not None:
             self.record.rest(empty)
-        self._doorbell = bell = self.env.event()
-        if decision is None:
-            yield bell
-        else:
-            self._contract.check_wait(decision, self._waits, self.now)
+        self._asleep = True
+        if decision is not None:
+            self._contract.check_wait(decision, self._waits, now)
             self._waits += 1
-            yield bell | self.env.timeout(decision.until - self.now)
-            self._doorbell = None
-        yield Last(self.env, 0)    # requests of the same instant are all seen
+            self._timer = self.env.timeout(decision.until - now)
+            self._timer.callbacks.append(lambda _: self._wake())
 
-    def _begin(self, step: Step, now: int) -> list[int]:
-        """Note what the step is, how often it repeats, and when each repetition ends."""
-        queue, memory, pricing = self.queue, self.memory, self.pricing
-        self._waits = 0
-        self._take_note(step, now)
-        rows = rows_of(step, queue)
-        shape = shape_of(step, rows)
-        priced = shape if shape.decodes or shape.chunks else self._barren(step)
-        costs = [pricing.cost.time(priced)]
-        delay = pricing.delay(step, len(queue.running)) if pricing.delays or step.delay else 0
-        row = row_of(step, queue, memory, rows, shape.padded)
-        times = 1 if step.chunks and step.times == 1 else self._stretch.at_most(step, costs[0] + delay, now)
-        if times > 1:
-            costs = pricing.cost.decode_times(priced, times)
-        lasts = pricing.lasting(costs, delay, priced, len(self.record.ends)) if delay or pricing.noise else costs
-        start, ends = self._timed(now, lasts)
-        used = [memory.capacity - memory.free]
-        if times > 1:
-            ends, used = self._stretch.shorten(step, ends, used)
-        if ends[-1] > LATEST or not 0 <= used[-1] <= memory.capacity:
-            self._contract.refuse_room(ends[-1], now)
-        if self._watch:
-            self._watch.planned(step, queue, now)
-        excess = pricing.excess(costs[:len(ends)], rows) if shape.padded or step.pad_to else 0
-        self._write_down((start, len(ends), *row, excess), ends, used, priced)
-        return ends
+    def _count(self, under_way: Pass, over: int) -> None:
+        """So many of the steps under way are over; take the memory that the next one needs, or that the last one had.
 
-    def _write_down(self, row: tuple[int, ...], ends: list[int], used: list[int], priced: StepShape) -> None:
-        record, pricing, steps = self.record, self.pricing, len(ends)
-        record.plans.append(*row)
-        record.ends.extend(ends)
-        record.used.extend(used)
-        if pricing.ranged:
-            record.out_of_range += pricing.out_of_range(priced, steps) if steps > 1 else not pricing.in_range(priced)
-
-    def _timed(self, now: int, lasts: list[int]) -> tuple[int, list[int]]:
-        """When steps that last so long start and end: at once, and one after the other."""
-        if len(lasts) == 1:
-            return now, [now + lasts[0]]
-        return now, list(accumulate(lasts, initial=now))[1:]
-
-    def _take_note(self, step: Step, now: int) -> None:
-        """Close the stays of those preempted and open those of the admitted; look at what each is to compute."""
-        for victim in step.preempted:
-            self._close_stay(victim, now)
-        for request, tokens in step.chunks:
-            if not 1 <= tokens <= request.lacking or request._set is not None or step.pad_to:
-                self._contract.check_chunk(request, tokens, step, now)
-            if request.admitted is None:
-                request.admitted = now
-                if not request.lost:
-                    self.record.admit(request._computed, request.prompt)
-
-    def _barren(self, step: Step) -> StepShape:
-        """What is paid for a step that computes nothing: it may if it preempts somebody, but not twice in a row."""
-        if not step.preempted or self._emptied == len(self.record.plans):
-            self._contract.complain("planned a step that computes nothing", self.now)
-        self._emptied = len(self.record.plans) + 1
-        return SMALLEST
-
-    def _close_stay(self, request: Request, now: int) -> None:
-        if request.admitted is not None:
-            self.record.stay(request.index, request.admitted, now)
-        request.admitted = None
-
-    def _commit(self, step: Step, steps: int, now: int) -> None:
-        """The tokens of the step exist now: count them, and let go who may leave."""
-        queue, decoding, finished = self.queue, self.decoding, list[Request]()
-        if step.decodes:
-            decoding.advance(steps)
-            finished = decoding.finish()
+        Memory is taken this late because a stretch may be cut, and what was evicted would not come back.
+        """
+        steps, used = over - self._settled, under_way.used
+        if len(used) > 1:
+            self.memory.extend(used[min(over, len(used) - 1)] - used[self._settled])
+        if under_way.step.decodes:
+            self.decoding.advance(steps)
         else:
-            decoding.pause(steps)
+            self.decoding.pause(steps)
+        self._settled = over
+
+    def _commit(self, under_way: Pass, now: int) -> None:
+        """The tokens of the step exist now: count them, and let go who may leave."""
+        queue, step = self.queue, under_way.step
+        self._count(under_way, len(under_way.ends))
+        self._settled = 0
+        finished = self.decoding.finish() if step.decodes else []
         if step.chunks:
             if done := self._catch_up(step):
                 finished = sorted(finished + done, key=_order)
@@ -214,14 +203,14 @@ class Replica:
             for request in self.policy.leaving(finished, queue):
                 self._let_go(request, now)
         if self._watch:
-            self._watch.committed(steps)
+            self._watch.committed(len(under_way.ends))
 
     def _catch_up(self, step: Step) -> list[Request]:
         """Count the chunks; who has caught up emits a token. Returns those who are done with it."""
         done = []
         for request, tokens in step.chunks:
-            request._computed += tokens
-            if request.lacking == 0:
+            request._computed = computed = request._computed + tokens
+            if computed == request.prompt + request._generated:
                 request._generated += 1
                 left = self._outputs[request.index] - request._generated
                 self.queue.emitted(request, left)
@@ -238,7 +227,7 @@ class Replica:
             if not self.queue.drop(request, self.memory):
                 continue
             if request.admitted is not None:
-                self._close_stay(request, now)
+                self._passes.close_stay(request, now)
                 self.policy.dropped(request)
             self.record.cancel(request.index, now)
             if self._on_cancel:
@@ -254,6 +243,10 @@ class Replica:
         self.finished += 1
         if self._on_finish:
             self._on_finish(request)
+
+
+OWN_FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""What a policy of somebody's own may bring about with a step that cannot be run."""
 
 
 def _order(request: Request) -> int:

@@ -86,12 +86,14 @@ def only_one_replica(what: str, scenario: Scenario) -> None:
 
 def check_trace(scenario: Scenario, trace: Trace) -> None:
     """Refuse what needs to know more of the requests than this trace tells."""
-    if scenario.overflow == "fair" and trace.tenant is None:
-        raise InputError(f"overflow fair needs tenants, and {trace.name} names none; --columns tenant=NAME says which "
+    asked = {"overflow fair": scenario.overflow == "fair", "isolation": scenario.isolation,
+             "classes": bool(scenario.classes)}
+    if trace.tenant is None and any(asked.values()):
+        what = next(name for name, wanted in asked.items() if wanted)
+        raise InputError(f"{what}: tenants are needed, and {trace.name} names none; --columns tenant=NAME says which "
                          "column does")
-    if scenario.isolation and trace.tenant is None:
-        raise InputError(f"isolation needs tenants, and {trace.name} names none; --columns tenant=NAME says which "
-                         "column does")
+    for name in scenario.classes:
+        choose("tenant of classes", name, dict.fromkeys(trace.tenant or ()))
     if not scenario.behind_router:
         return
     if scenario.router == "session-affinity" and trace.session is None and trace.parent is None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from simulator.band import Band
 from simulator.binned import BINS, Binned, by_steps, by_time, edges_of
 from simulator.cluster import Cluster
+from simulator.details import details, parts
 from simulator.distribution import Distribution
 from simulator.errors import InputError, choose
 from simulator.filling import filling_rate
@@ -37,10 +38,10 @@ from simulator.scenarios import record
 from simulator.served import Served
 from simulator.setup import Setup
 from simulator.slots import Gaps, Slots, count_slots
-from simulator.summary import LATENCIES, details, parts, summarise
+from simulator.summary import LATENCIES, summarise
 from simulator.tail import Tail, ttft_tail
 from simulator.tenancy import Tenant, met, tenants
-from simulator.timeline import Timeline, timeline
+from simulator.timeline import Timeline, departures, timeline
 from simulator.trace_events import document, trace_events
 from simulator.waste import Waste, waste
 
@@ -72,6 +73,11 @@ class Result:
     def scenario(self) -> Scenario:
         """What was asked; `simulator.run` answers it with the same result again."""
         return self.setup.scenario
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The scenario as plain values, from which `simulator.read_scenario` brings it back."""
+        return record(self.scenario, self.setup.files)
 
     @property
     def policy(self) -> Policy:
@@ -121,10 +127,11 @@ class Result:
     @cached_property
     def served(self) -> tuple[Served, ...]:
         """What each replica did."""
+        setup, record, shared = self.setup, self.record, (self.slots, self.memory)
         if self.cluster is None:
-            return (Served(self.setup, self.record, self.record.bounds, self.slots, self.memory),)
-        return tuple(Served(self.setup, record, there, self.slots, self.memory)
-                     for record, there in zip(self.cluster.records, self.cluster.there(), strict=True))
+            return (Served(setup, record, record.bounds, *shared, self.timeline.request, self.timeline.left),)
+        return tuple(Served(setup, each, there, *shared, *departures(setup, each))
+                     for each, there in zip(self.cluster.records, self.cluster.there(), strict=True))
 
     @property
     def paid(self) -> list[tuple[int, int]]:
@@ -227,8 +234,8 @@ class Result:
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """A row a step, times in seconds; columns as in `frames.STEP_COLUMNS`."""
-        return steps_frame(self.record)
+        """A row a step, replica by replica, times in seconds; columns as in `frames.STEP_COLUMNS`."""
+        return steps_frame([each.record for each in self.served])
 
     def summary(self, percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES) -> dict[str, Any]:
         """The run as one flat record; None where nothing was measured."""
@@ -248,7 +255,7 @@ class Result:
 
         `detailed` adds an array entry a request; `options` are those of `labelled`.
         """
-        document = self.labelled(**options) | parts(self) | {"scenario": record(self.scenario)}
+        document = self.labelled(**options) | parts(self) | {"scenario": self.asked}
         if detailed:
             document |= details(self)
         return json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"

@@ -126,6 +126,7 @@ class Router:
         """A request has left its replica: who waits comes before who is sent because of that."""
         del self._at[request.index]
         self._candidates.gone(number)
+        self._rule.freed(number)
         self._fleet.left(number)
         if self._line is not None:
             self.serve_line()

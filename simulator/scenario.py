@@ -1,33 +1,28 @@
-"""Scenario: all arguments of a run as one plain dataclass. It checks values by themselves and resolves nothing."""
+"""Scenario: all arguments of a run as one plain dataclass. It resolves nothing; `scenario_checks` says what may be."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import inf
 from typing import Any, Literal
 
-from cost_models import GPUS, CostModel, ModelSpec
-from simulator import checks
-from simulator.errors import InputError, choose
+from cost_models import CostModel, ModelSpec
+from simulator.errors import choose
 from simulator.policies import Policy
-from simulator.replication import check_replication
-from traces import Trace, shape_of
+from simulator.scenario_checks import MAPPINGS, check
+from traces import Trace
 
 Load = Literal["saturated", "trace"]
 TooLong = Literal["reject", "truncate"]
 Turns = Literal["wait", "recorded"]
-MAPPINGS = ("knobs", "reading", "goodput", "scheduler_overhead", "mix", "tenants", "classes", "prices")
 READ_FROM = frozenset({"trace", "reading", "mix", "tenants", "sample", "repeat", "seed"})
 """Fields that say which trace is read."""
 HELD_BY = frozenset({"model", "max_model_len", "max_tokens", "too_long", "turns"})
 """Fields that say which of its requests the model holds, and so where num_prompts cuts it."""
-READING = ("format", "columns", "unit", "lenient", "limit", "window", "prompts")
 FRACTIONS = ("rate_scale", "request_rate", "burstiness", "sample", "cap_gaps", "ttft_timeout", "request_timeout",
-             "retry_backoff", "request_overhead", "noise", "error_band", "gpu_memory_utilization")
+             "retry_backoff", "startup_delay", "cooldown", "request_overhead", "noise", "error_band",
+             "gpu_memory_utilization")
 """Fields that are numbers and no counts."""
-MOST_BIAS = 100
-"""Percent; steps that much shorter would take no time."""
 
 
 @dataclass(frozen=True)
@@ -163,87 +158,10 @@ class Scenario:
     read: Trace | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.load not in ("saturated", "trace"):
-            raise InputError(f"load must be saturated or trace, not {self.load!r}")
-        for name in ("num_prompts", "max_concurrency", "max_model_len", "tensor_parallel_size", "repeat"):
-            checks.count(name, getattr(self, name))
-        for name in ("rate_scale", "request_rate", "burstiness", "kv_capacity_tokens", "gpu_memory_utilization",
-                     "ttft_timeout", "request_timeout", "sample"):
-            checks.above_zero(name, getattr(self, name))
-        if self.gpu_memory_utilization > 1:
-            raise InputError(f"gpu_memory_utilization must be at most 1, not {self.gpu_memory_utilization}")
-        checks.count("seed", self.seed, 0)
-        if self.kv_capacity_tokens not in (None, inf) and self.kv_capacity_tokens != int(self.kv_capacity_tokens or 0):
-            raise InputError(f"kv_capacity_tokens must be a whole number or inf, not {self.kv_capacity_tokens!r}")
-        for name in MAPPINGS:
-            if not isinstance(getattr(self, name), Mapping):
-                raise InputError(f"{name} must map names to values, not {getattr(self, name)!r}")
-        self._check_traffic()
-        check_replication(self)
-        for policy, overhead in self.scheduler_overhead.items():
-            checks.not_negative(f"scheduler_overhead of {policy}", *checks.pair("scheduler_overhead", overhead))
-            checks.lasting(f"scheduler_overhead of {policy}", *overhead)
-        checks.not_negative("request_overhead", self.request_overhead or 0)
-        checks.lasting("request_overhead", self.request_overhead or 0)
-        if self.noise not in (None, "profile"):
-            checks.not_negative("noise, if not profile,", self.noise)
-        if self.error_band not in (None, "stated"):
-            checks.above_zero("error_band", self.error_band)
-            if not self.error_band < MOST_BIAS:    # type: ignore[operator]
-                raise InputError(f"error_band must be below {MOST_BIAS} percent, not {self.error_band}")
-        if not isinstance(self.exact, bool):
-            raise InputError(f"exact must be true or false, not {self.exact!r}")
-        if not isinstance(self.trace, Trace | str):
-            raise InputError(f"trace must be a Trace, a name or a file, not {self.trace!r}")
-        if not isinstance(self.policy, Policy | str):
-            raise InputError(f"policy must be a name or a policy object such as Vllm(), not {self.policy!r}")
-        for metric, limit in self.goodput.items():
-            if metric not in ("ttft", "tpot", "e2el"):
-                raise InputError(f"unknown goodput objective {metric!r} (known: ttft, tpot, e2el)")
-            checks.above_zero(f"goodput {metric}", limit)
-        for gpu, price in self.prices.items():
-            checks.above_zero(f"prices {choose('GPU', gpu, GPUS)}", price)
-        self._check_reading()
+        check(self)
         for name in FRACTIONS:    # so that 2 and 2.0 ask, and answer, the same
             if type(value := getattr(self, name)) is int:
                 object.__setattr__(self, name, float(value))
-
-    def _check_reading(self) -> None:
-        """How the file is read; whether it can be is for the reader to say."""
-        for name in self.reading:
-            choose("setting of reading", name, READING)
-        if self.reading and isinstance(self.trace, Trace):
-            raise InputError("reading says how a file is read, and this trace is in memory: leave one of them out")
-        if not isinstance(self.reading.get("columns") or {}, Mapping):
-            raise InputError(f"columns of reading must map roles to names, not {self.reading['columns']!r}")
-        if not isinstance(self.reading.get("lenient", False), bool):
-            raise InputError(f"lenient of reading must be true or false, not {self.reading['lenient']!r}")
-        checks.count("limit of reading", self.reading.get("limit"))
-
-    def _check_traffic(self) -> None:
-        """What is done to the trace, and how patient the client is."""
-        if self.too_long not in ("reject", "truncate"):
-            raise InputError(f"too_long must be reject or truncate, not {self.too_long!r}")
-        if self.turns not in ("wait", "recorded"):
-            raise InputError(f"turns must be wait or recorded, not {self.turns!r}")
-        if not isinstance(self.require_prefixes, bool):
-            raise InputError(f"require_prefixes must be true or false, not {self.require_prefixes!r}")
-        if self.sample is not None and self.sample > 1:
-            raise InputError(f"sample must be at most 1, not {self.sample}")
-        for name in ("mix", "tenants"):
-            for part, weight in getattr(self, name).items():
-                checks.above_zero(f"{name} {part}", weight)
-        for name in ("ttft_timeout", "request_timeout", "retry_backoff", "cap_gaps"):
-            checks.not_negative(name, getattr(self, name) or 0)
-            if (getattr(self, name) or 0) > checks.FARTHEST:
-                raise InputError(f"{name} must be at most {checks.FARTHEST:g} seconds, not {getattr(self, name)}")
-        checks.count("max_retries", self.max_retries, 0)
-        if self.max_retries > 30:
-            raise InputError(f"max_retries must be at most 30, not {self.max_retries}")
-        replaces = shape_of(self.shape).replaces if self.shape is not None else False
-        if (self.request_rate is not None) + (self.rate_scale != 1) + replaces > 1:
-            raise InputError("rate_scale speeds up the trace's own times, and request_rate and the ramps and stages of "
-                             "shape replace them: give one")
 
     @property
     def behind_router(self) -> bool:

@@ -12,7 +12,6 @@ from simulator.memory import UNLIMITED, Memory
 from simulator.record import Record
 from simulator.setup import Setup
 from simulator.slots import Gaps, Slots, gaps_between, is_unlimited
-from simulator.timeline import finished, left
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +24,8 @@ class Served:
         there: From when to when it is charged, ns.
         slots: What it is charged for.
         memory: An empty memory like its own.
+        answered: Rows of the trace whose requests it answered, in order.
+        left: When each of them gave up its slot for good, ns.
     """
 
     setup: Setup
@@ -32,16 +33,13 @@ class Served:
     there: tuple[int, int]
     slots: Slots
     memory: Memory
-
-    @property
-    def answered(self) -> Ints:
-        """Rows of the trace whose requests it answered."""
-        return finished(self.setup, self.record)
+    answered: Ints
+    left: Ints
 
     @cached_property
     def gaps(self) -> Gaps:
         """The times in which it runs no step."""
-        return gaps_between(self.record, left(self.setup, self.record), self.there)
+        return gaps_between(self.record, self.left, self.there)
 
     @property
     def lasts(self) -> int:

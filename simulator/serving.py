@@ -61,7 +61,6 @@ class Serving:
         self.door: Server
         if setup.scenario.behind_router:
             self.door = self._routed()
-            self.replicas = self._fleet.replicas
         else:
             alone = self._replica(0, on_finish=on_finish, on_refuse=on_refuse, on_cancel=on_cancel)
             self.door, self.replicas = alone, [alone]
@@ -79,10 +78,11 @@ class Serving:
         setup, scenario = self._setup, self._setup.scenario
         self._fleet = fleet = Fleet(self._env, self._member, setup.most_outstanding,
                                     round(scenario.startup_delay * NS), lambda: router.serve_line())
-        rule = ROUTERS[scenario.router](Sight(fleet.candidates, self._kv_used, sessions_of(setup.trace),
+        rule = ROUTERS[scenario.router](Sight(fleet.candidates, self._kv_needed, sessions_of(setup.trace),
                                               np.random.default_rng([scenario.seed, ROUTING])))
         self._router = router = Router(self._env, fleet, rule, line_for(scenario.overflow, setup.trace.tenant),
                                        *self._ears)
+        self.replicas = fleet.replicas
         fleet.begin(scenario.replicas)
         if scenario.autoscale is not None:
             router.autoscaler = self._autoscaler(router, scenario.autoscale)
@@ -110,17 +110,21 @@ class Serving:
         """Requests that hold a slot, at the replicas that take requests."""
         return sum(len(self.replicas[number].queue.running) for number in members(self._fleet.candidates.serving))
 
-    def _kv_used(self, number: int) -> int:
-        return self._fleet.replicas[number].memory.used
+    def _kv_needed(self, number: int) -> int:
+        """Blocks of KV cache in use at a replica, and those that the prompts waiting there will take."""
+        replica = self.replicas[number]
+        replica.settle()
+        blocks_for = replica.memory.blocks_for
+        return replica.memory.used + sum([blocks_for(request.prompt) for request in replica.queue.waiting])
 
     def _member(self, number: int) -> Replica:
         assert self._router is not None
-        return self._replica(number, **self._router.ears(number))
+        return self._replica(number, alone=False, **self._router.ears(number))
 
-    def _replica(self, number: int, **ears: Any) -> Replica:
+    def _replica(self, number: int, **options: Any) -> Replica:
         """A replica of this setup; each draws its own noise and has its own copy of the policy."""
         setup = self._setup
         policy, noise = replace(setup.policy), setup.noise and setup.noise(number)
         return replica_for(self._env, policy, policy.memory(setup.deployment, setup.output),
                            Pricing(setup.cost, noise, setup.scheduling), self._outputs,
-                           exact=setup.scenario.exact, watch=self._watch, **ears)
+                           exact=setup.scenario.exact, watch=self._watch, **options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -34,6 +34,7 @@ from simulator.policies.base import Policy
 from simulator.policies.making import make_policy
 from simulator.replication import check_trace
 from simulator.scenario import Scenario
+from simulator.scenarios.record import files_of
 from simulator.traffic import classed, longest_request, patience_of, read_trace, under_load
 from traces import Declared, Trace
 
@@ -60,6 +61,7 @@ class Setup:
         request_overhead: What a request spends outside the engine's steps, in ns.
         truncated: Requests that lost tokens because the model does not hold them.
         patience: How long the client waits.
+        files: Digests of the files that the scenario names, by path, when they were read.
     """
 
     scenario: Scenario
@@ -77,6 +79,7 @@ class Setup:
     request_overhead: int = 0
     truncated: int = 0
     patience: Patience = field(default_factory=Patience)
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prompt(self) -> Ints:
@@ -126,8 +129,8 @@ def prepare(scenario: Scenario) -> Setup:
     model_len = longest_request(scenario)
     pool, capacity = _pool(scenario, model)
     source = read_trace(scenario)
+    check_trace(scenario, source)
     trace, cut = classed(under_load(source, scenario), scenario.classes), 0
-    check_trace(scenario, trace)
     if scenario.too_long == "truncate":
         trace, cut = traces.truncated(trace, model_len)
     declared = traces.declare(trace, scenario.max_tokens, model_len)
@@ -141,7 +144,7 @@ def prepare(scenario: Scenario) -> Setup:
     overhead = _request_overhead(scenario, cost)
     return Setup(scenario, source.digest, trace, declared, rows, deployment, asked.resolve(deployment), pool, model,
                  cost, _noise(scenario, cost), scheduling(scenario, asked.name), overhead, cut,
-                 patience_of(scenario, streams=asked.streams, overhead=overhead))
+                 patience_of(scenario, streams=asked.streams, overhead=overhead), files_of(scenario))
 
 
 def _deployment(scenario: Scenario, capacity: int, model_len: int, rows: Rows) -> Deployment:

@@ -1,6 +1,7 @@
 """Stretch: how often a step runs before its policy must be asked again. The only place that fast-forwards.
 
-It takes no decision and prices nothing: what is repeated is the very step that the policy gave.
+It takes no decision and prices nothing: what is repeated is the very step that the policy gave. It takes no memory
+either: that is taken when the steps are over, for some of them may never run.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from simulator.memory.base import UNLIMITED, Memory
 from simulator.policies.base import Policy
 from simulator.step import Step
 
+LONGEST = 256
+"""Steps that are foreseen where an event may come that nobody can know of."""
+
 
 class Stretch:
     """The repetitions of one replica's steps.
@@ -21,12 +25,15 @@ class Stretch:
     Args:
         env, policy, memory, decoding: Those of the replica.
         exact: Nothing is repeated that the policy does not ask for.
+        alone: Nobody but clients makes events in this environment, so that its next event is known to be theirs. Where
+            others do, a stretch is cut when somebody comes.
         watchful: Any event may change the plan, not only those that let somebody in.
     """
 
     def __init__(self, env: Environment, policy: Policy, memory: Memory, decoding: DecodingSet, *, exact: bool,
-                 watchful: bool) -> None:
-        self._env, self._memory, self._decoding, self._watchful = env, memory, decoding, watchful
+                 alone: bool, watchful: bool) -> None:
+        self._env, self._memory, self._decoding = env, memory, decoding
+        self._alone, self._watchful = alone, watchful
         self._fast = policy.is_steady() and not exact
         self._urgent = policy.urgency() is not None
 
@@ -39,22 +46,27 @@ class Stretch:
         if step.chunks or not self._fast or step.fickle or step.preempted or step.trimmed or step.delay:
             return 1
         steps = self._decoding.steps_to_finish()
-        if self._heeds_events(step) and (horizon := self._env.peek()) < UNLIMITED:
-            steps = min(steps, int(horizon - now) // duration + 1)    # more would hardly be kept
+        if self.heeds(step):
+            if not self._alone:
+                return min(steps, LONGEST)
+            if (horizon := self._env.peek()) < UNLIMITED:
+                steps = min(steps, int(horizon - now) // duration + 1)    # more would hardly be kept
         return steps
 
-    def shorten(self, step: Step, ends: list[int], used: list[int]) -> tuple[list[int], list[int]]:
-        """Keep the repetitions that start before an event that could change the plan, and that find memory."""
-        if self._heeds_events(step):
-            horizon = self._env.peek()
-            if ends[-1] > horizon:
-                del ends[bisect_left(ends, horizon) + 1:]
+    def foreseen(self, step: Step, ends: list[int], used: list[int]) -> None:
+        """Keep of the ends of all repetitions those that can be told to come, and say what memory is used in each."""
+        if self._alone and self.heeds(step) and ends[-1] > (horizon := self._env.peek()):
+            cut(ends, horizon)
         if len(ends) > 1:
             more = len(ends) - 1
-            used += self._memory.extend(self._decoding, more) if step.decodes else used * more
+            used += self._memory.foresee(self._decoding, more) if step.decodes else used * more
             del ends[len(used):]
-        return ends, used
 
-    def _heeds_events(self, step: Step) -> bool:
+    def heeds(self, step: Step) -> bool:
         """Whether a client might hang up, or an arrival be let in: by urgency it may pass a head that does not fit."""
         return self._watchful or step.blocked is None or (step.blocked != "cap" and self._urgent)
+
+
+def cut(ends: list[int], event: float) -> None:
+    """Keep the repetitions that start before an event."""
+    del ends[bisect_left(ends, event) + 1:]

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cost_models import StepShape
-from simulator.balance import balance, shares
+from simulator.balance import balance
 from simulator.band import NO_BAND
 from simulator.distribution import PERCENTILE_METHOD
 from simulator.errors import InputError, choose
-from simulator.gaps import gap_lists, spans_of
 from simulator.gate import VERDICTS
 from simulator.limits import STOPPED_BY
 from simulator.memory.base import UNLIMITED
@@ -195,39 +193,6 @@ def _resources(result: Result) -> dict[str, Any]:
             "idle_slot_seconds": lost.idle_slots, "padding_seconds": lost.padding,
             "kv_usage_mean": used[0], "kv_usage_max": used[1], "steps": len(result.record.ends),
             "out_of_range_steps": result.record.out_of_range if ranged else None}
-
-
-def parts(result: Result) -> dict[str, Any]:
-    """What the JSON has beside the flat record: the slowest first tokens, and the run by replica and by tenant.
-
-    None where nobody was answered, without a router, and where no tenant is named.
-    """
-    replicas = None if result.cluster is None else [asdict(share) for share in shares(result)]
-    return {"ttft_tail": result.ttft_tail and result.ttft_tail.plain(), "replica_stats": replicas,
-            "tenant_stats": [asdict(tenant) for tenant in result.tenants] or None}
-
-
-def details(result: Result) -> dict[str, list[Any]]:
-    """The arrays of the detailed JSON, an entry a row of the trace, in seconds; None for what was not served."""
-    setup, line, record = result.setup, result.timeline, result.record
-    rows = len(setup.output)
-    lists: list[list[int]] = [[] for _ in line.request]
-    if line.streams:
-        lists = gap_lists(record, spans_of(record, line.request), line.request)
-    times = {"ttfts": line.ttft, "latencies": line.e2el, "queue_times": line.queue_time}
-    return {"input_lens": setup.prompt.tolist(), "output_lens": _at(rows, line.request, line.output.tolist()),
-            **{name: _at(rows, line.request, (ns / 1e9).tolist()) for name, ns in times.items()},
-            "itls": _at(rows, line.request, [[ns / 1e9 for ns in gaps] for gaps in lists]),
-            "start_times": [None if ns < 0 else ns / 1e9 for ns in result.outcomes.sent.tolist()],
-            "errors": [reason or "" for reason in result.outcomes.reason]}
-
-
-def _at(rows: int, where: Any, values: list[Any]) -> list[Any]:
-    """The values at these rows, None at the others."""
-    column: list[Any] = [None] * rows
-    for row, value in zip(where.tolist(), values, strict=True):
-        column[row] = value
-    return column
 
 
 def plain(value: Any) -> Any:

@@ -107,10 +107,11 @@ def finished(setup: Setup, record: Record) -> Ints:
     return np.flatnonzero((emitted == setup.output) & left)
 
 
-def left(setup: Setup, record: Record) -> Ints:
-    """When those gave up their slots for good who were answered, ns, in the order of the trace."""
+def departures(setup: Setup, record: Record) -> tuple[Ints, Ints]:
+    """Rows of the trace whose requests were answered, in order, and when each gave up its slot for good, ns."""
+    request = finished(setup, record)
     stayed, _, until = record.last_stays.T
-    return _latest(len(setup.output), stayed, until)[finished(setup, record)]
+    return request, _latest(len(setup.output), stayed, until)[request]
 
 
 def _earliest(rows: int, keys: Ints, values: Ints) -> Ints:

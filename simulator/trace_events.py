@@ -2,6 +2,7 @@
 
 Each replica is a process; its first thread shows the steps, then each slot is a thread. A request is a slice for each
 stay in a slot, and what it does there lies inside of it. Queue and KV cache are counters, preemptions are instants.
+A router is one more process: it counts who waits there, and the replicas that are ready.
 Source: the Trace Event Format, whose times are in microseconds; three decimals keep whole nanoseconds.
 Slices of one thread lie side by side or inside one another, for viewers drop those that cross.
 """
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simulator.cluster import Cluster
 from simulator.columns import Ints
 from simulator.occupancy import Stay, occupancy
 from simulator.record import Record
@@ -25,8 +27,8 @@ from simulator.version import __version__
 if TYPE_CHECKING:
     from simulator.result import Result
 
-REPLICA, STEPS = 1, 1
-"""The first replica's process id, and the thread of the steps; slot 1 has the thread after it."""
+ROUTER, REPLICA, STEPS = 0, 1, 1
+"""Process ids of router and first replica, and the thread of the steps; slot 1 has the thread after it."""
 
 Event = dict[str, Any]
 
@@ -37,6 +39,17 @@ def trace_events(result: Result) -> Iterator[Event]:
     for process, served in enumerate(result.served, REPLICA):
         for event in _replica(result, served, rows, f"replica {process}"):
             yield event if process == REPLICA else event | {"pid": process}
+    if result.cluster is not None:
+        yield from (event | {"pid": ROUTER} for event in _router(result.cluster, result.scenario.router))
+
+
+def _router(cluster: Cluster, rule: str) -> Iterator[Event]:
+    """The events of a router: how many requests wait there, and how many replicas could run something."""
+    yield _event("M", "process_name", args={"name": f"router: {rule}"})
+    sent, handed = cluster.whole.sent[:, 1], np.concatenate([record.sent[:, 1] for record in cluster.records])
+    yield from _counter("router", "waiting", *_level((sent, 1), (handed, -1), (cluster.gave_up, -1)))
+    ready, gone = np.array(cluster.there(), np.int64).reshape(-1, 2).T
+    yield from _counter("replicas", "ready", *_level((ready, 1), (gone, -1)))
 
 
 def _replica(result: Result, served: Served, rows: Mapping[int, int], name: str) -> Iterator[Event]:

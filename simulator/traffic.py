@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 import traces
 from cost_models import model_spec
-from simulator.errors import choose
 from simulator.patience import Patience
 from simulator.scenario import Scenario
 from traces import Trace
@@ -66,19 +65,12 @@ def under_load(trace: Trace, scenario: Scenario) -> Trace:
 
 
 def classed(trace: Trace, classes: Mapping[str, Mapping[str, float]]) -> Trace:
-    """The trace with the priorities of the tenants' classes; rows of others keep theirs, which is 0 if they have none.
-
-    Raises InputError for a tenant that is not there.
-    """
-    if not classes:
-        return trace
-    tenants = trace.tenant or ()
-    for name in classes:
-        choose("tenant of classes", name, dict.fromkeys(tenants) or ["none: the trace names no tenants"])
+    """The trace with the priorities of the tenants' classes; others keep theirs, which is 0 if they have none."""
     if not any("priority" in each for each in classes.values()):
         return trace
     own = [0] * len(trace) if trace.priority is None else trace.priority.tolist()
-    urgent = [int(classes.get(name, {}).get("priority", before)) for name, before in zip(tenants, own, strict=True)]
+    urgent = [int(classes.get(name, {}).get("priority", before))
+              for name, before in zip(trace.tenant or (), own, strict=True)]
     return replace(trace, priority=np.array(urgent, np.int64))
 
 

@@ -110,7 +110,7 @@ class Validation:
         figures = {name: {"recorded": each.recorded, "simulated": each.simulated, "error_percent": each.error_percent}
                    for name, each in self.figures.items()}
         return {"run": self.run.name, "format": self.run.dialect, "requests": len(self.run), "failed": self.run.failed,
-                "rows": self.rows, "scenario": self.result.scenario.to_dict(), "figures": figures,
+                "rows": self.rows, "scenario": self.result.asked, "figures": figures,
                 "remarks": self.remarks()}
 
 

@@ -125,7 +125,8 @@ def what_is_shared_is_a_common_prefix(world: World) -> None:
         computes = {who: tokens + tick.steps - 1 for who, tokens, _ in tick.computing}
         blocks = {block for who in tick.running
                   for block in _blocks(world, who, tick.computed[who] + computes.get(who, 0))}
-        assert len(blocks) <= tick.used, f"at {tick.now} ns: {tick.used} blocks for {len(blocks)} different ones"
+        used = int(world.record.used[tick.first + tick.steps - 1])
+        assert len(blocks) <= used, f"at {tick.now} ns: {used} blocks for {len(blocks)} different ones in the end"
         assert tick.shared == 0 or (isinstance(world.memory, PrefixCached) and any(world.prefixes))
 
 

@@ -11,7 +11,8 @@ from typer import Option
 from simulator.cli import values
 from simulator.cli.flags import Flags
 from simulator.cli.shaping import TRAFFIC
-from simulator.scenario import READING, Scenario
+from simulator.scenario import Scenario
+from simulator.scenario_checks import READING
 from simulator.scenarios import ScenarioFile, read_scenario
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from simulator.conformance.recording import Line, Recording
 from simulator.errors import InputError
 from simulator.memory.base import Memory
 from simulator.policies.base import Policy
-from simulator.replica import SMALLEST
+from simulator.pricing import SMALLEST
 from simulator.request import Request
 
 

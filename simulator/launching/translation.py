@@ -90,7 +90,7 @@ def _take_model(found: Launch, given: list[Given], known: Mapping[str, Any]) -> 
         found.aside.append(names[0].values[0])
         return
     found.fields |= fields_of(names[0].values[0])
-    told = (f"{name}: {value}" for name, value in found.fields.items() if name != "policy")
+    told = (f"{name}: {getattr(value, 'name', value)}" for name, value in found.fields.items() if name != "policy")
     found.mapped[names[0].values[0]] = ", ".join(told)
 
 

@@ -35,10 +35,10 @@ class Memory(ABC):
     name: ClassVar[str] = "memory"
     block_size: int = 1
     shortage: Literal["memory", "fragmentation"] = "memory"
-    promised: int | None = None
 
     def __init__(self, capacity: int) -> None:
         self.capacity = self._free = capacity
+        self.promised: int | None = None
 
     @property
     def free(self) -> int:
@@ -98,12 +98,13 @@ class Memory(ABC):
     def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
         """Make room for one token of every decoding member and for the chunks: all of it or nothing."""
 
-    @abstractmethod
-    def extend(self, decoding: DecodingSet, steps: int) -> list[int]:
-        """Make room for as many as fit of `steps` decode steps beyond the one that `take` has served.
+    def foresee(self, decoding: DecodingSet, steps: int) -> list[int]:
+        """Blocks used in each of as many as fit of `steps` decode steps beyond the one that `take` has served."""
+        return [self.used] * steps
 
-        Returns the blocks used in each of those that fit.
-        """
+    def extend(self, blocks: int) -> None:
+        """Take so many blocks more for steps that were foreseen."""
+        self._free -= blocks
 
     @abstractmethod
     def release(self, request: Request, *, ahead: int = 0, returns: bool = False) -> None:

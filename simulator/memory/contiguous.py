@@ -88,9 +88,6 @@ class Contiguous(Memory):
     def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
         return all(request.index in self._at for request, _ in chunks)
 
-    def extend(self, decoding: DecodingSet, steps: int) -> list[int]:
-        return [self.used] * steps
-
     def release(self, request: Request, *, ahead: int = 0, returns: bool = False) -> None:
         address, length, size = self._at.pop(request.index)
         self._space.give(address, length)

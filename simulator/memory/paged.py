@@ -56,13 +56,9 @@ class Paged(Memory):
         """Blocks that nobody holds any more once all of these are released."""
         return sum([self.blocks_for(request.computed) for request in requests])
 
-    def extend(self, decoding: DecodingSet, steps: int) -> list[int]:
+    def foresee(self, decoding: DecodingSet, steps: int) -> list[int]:
         used = list(accumulate(decoding.demands(steps), initial=self.used))[1:]
-        if used[-1] > self.capacity:
-            used = used[:bisect_right(used, self.capacity)]
-        if used:
-            self._free = self.capacity - used[-1]
-        return used
+        return used[:bisect_right(used, self.capacity)] if used[-1] > self.capacity else used
 
     def release(self, request: Request, *, ahead: int = 0, returns: bool = False) -> None:
         self._free += self.blocks_for(request.computed + ahead)

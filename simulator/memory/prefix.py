@@ -10,9 +10,7 @@ several copies the first published is found.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
 from typing import Any
 
 from simulator.batch import DecodingSet
@@ -88,14 +86,9 @@ class PrefixCached(Paged):
                 self._publish(request, request._computed + tokens)
         return True
 
-    def extend(self, decoding: DecodingSet, steps: int) -> list[int]:
-        before = self.used
-        used = list(accumulate(decoding.demands(steps), initial=before))[1:]
-        if used[-1] > self.capacity:
-            used = used[:bisect_right(used, self.capacity)]
-        if used and (hit := self._line.take(used[-1] - before)):
+    def extend(self, blocks: int) -> None:
+        if hit := self._line.take(blocks):
             self._forget(hit)
-        return used
 
     def release(self, request: Request, *, ahead: int = 0, returns: bool = False) -> None:
         tokens, size = request.computed + ahead, self.block_size

@@ -72,16 +72,13 @@ class Radix(Memory):
     def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
         return self._take(decoding.demand + sum([self._growth(request, tokens) for request, tokens in chunks]))
 
-    def extend(self, decoding: DecodingSet, steps: int) -> list[int]:
+    def foresee(self, decoding: DecodingSet, steps: int) -> list[int]:
         """As far as the empty blocks go: a step that must evict asks for itself."""
-        before = self.used
-        used = list(accumulate(decoding.demands(steps), initial=before))[1:]
-        most = before + self._empty
-        if used[-1] > most:
-            used = used[:bisect_right(used, most)]
-        if used:
-            self._empty -= used[-1] - before
-        return used
+        used, most = list(accumulate(decoding.demands(steps), initial=self.used))[1:], self.used + self._empty
+        return used[:bisect_right(used, most)] if used[-1] > most else used
+
+    def extend(self, blocks: int) -> None:
+        self._empty -= blocks
 
     def computed(self, chunks: Chunks) -> None:
         for request, _ in chunks:

@@ -47,9 +47,6 @@ class Reserved(Memory):
     def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
         return all(request.index in self._own for request, _ in chunks)
 
-    def extend(self, decoding: DecodingSet, steps: int) -> list[int]:
-        return [self.used] * steps
-
     def release(self, request: Request, *, ahead: int = 0, returns: bool = False) -> None:
         self._free += self._own.pop(request.index)
         self.promised -= reservation(request)

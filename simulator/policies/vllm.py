@@ -152,20 +152,21 @@ class Vllm(Policy):
 
     def _admit(self, queue: Queue, memory: Memory, step: Step, budget: int, longest: int) -> None:
         """The queue is looked at in order; the first that does not fit stops it."""
-        waiting, running, slots = queue.waiting, queue.running, self.slots
+        waiting, running, most = queue.waiting, queue.running, self.max_num_seqs
+        assert most is not None
         while waiting:
-            if len(running) >= slots:
+            if len(running) >= most:
                 step.blocked = "cap"
                 return
             head = waiting[0]
-            cached = memory.cached(head)
-            tokens = min(head.known - cached, longest)
+            known, cached = head.known, memory.cached(head)
+            tokens = min(known - cached, longest)
             if budget <= 0 or (tokens > budget and not self.enable_chunked_prefill):
                 step.blocked = "budget"
                 return
             tokens = min(tokens, budget)
-            if not self._enters(head, tokens, head.known if self.scheduler_reserve_full_isl else cached + tokens,
-                                memory, bool(running)):
+            if not self._enters(head, tokens, known if self.scheduler_reserve_full_isl else cached + tokens, memory,
+                                bool(running)):
                 step.blocked = memory.shortage
                 return
             step.chunks.append((queue.admit(), tokens))

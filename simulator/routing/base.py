@@ -18,13 +18,14 @@ class Sight:
 
     Attributes:
         candidates: Who takes a request now, and how many each has.
-        kv_used: Blocks of KV cache that the replica of a number uses now; asked when it is needed.
+        kv_needed: Blocks of KV cache that the replica of a number uses now, and those that the prompts waiting there
+            will; asked when it is needed.
         sessions: The conversation of each row of the trace, as a number; -1 where it belongs to none.
         chance: Of everything drawn.
     """
 
     candidates: Candidates
-    kv_used: Callable[[int], int]
+    kv_needed: Callable[[int], int]
     sessions: Sequence[int]
     chance: np.random.Generator
 
@@ -39,6 +40,9 @@ class Rule(ABC):
     @abstractmethod
     def choose(self, request: Request) -> int:
         """The number of the replica, one that takes requests now; asked only if there is one."""
+
+    def freed(self, number: int) -> None:    # noqa: B027 - most rules need not know
+        """Take note that a request has left this replica."""
 
     def _least_outstanding(self) -> int:
         """The replica with the fewest requests outstanding; of several, the next in turn."""

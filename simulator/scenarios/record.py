@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from cost_models import MODELS, CostModel, CostModelError, ModelSpec, cost_model
+from cost_models import MODELS, Constant, CostModel, CostModelError, ModelSpec, cost_model
 from simulator.memory.base import UNLIMITED
 from simulator.policies import Policy
 from simulator.policies.making import make_policy, reference_of
@@ -20,18 +20,37 @@ FILES, IN_MEMORY = "files", "in_memory"
 """What a record has beside the fields: digests of the files that they name, and the fields that no text can say."""
 
 
-def record(scenario: Scenario) -> dict[str, Any]:
-    """A scenario as plain values that `read_scenario` takes, with a digest of each file that it names."""
+def record(scenario: Scenario, files: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A scenario as plain values that `read_scenario` takes, with a digest of each file that it names.
+
+    `files` are those digests, if they were taken before.
+    """
+    fields = _fields(scenario)
+    files = files_of(scenario) if files is None else files
+    unsaid = list(_unsaid(scenario))
+    return fields | ({FILES: dict(files)} if files else {}) | ({IN_MEMORY: unsaid} if unsaid else {})
+
+
+def files_of(scenario: Scenario) -> dict[str, str]:
+    """The files that a scenario names, as they are now: their digests by path."""
+    return {path: digest for found in digests(_fields(scenario)).values() for path, digest in found.items()}
+
+
+def _fields(scenario: Scenario) -> dict[str, Any]:
     fields, policy = scenario.to_dict(), scenario.policy
     fields["knobs"] = make_policy(policy, scenario.knobs).settings()
     if isinstance(policy, Policy):
         fields["policy"] = reference_of(policy) or policy.name
     if isinstance(model := scenario.model, ModelSpec) and MODELS.get(model.name) != model:
-        fields["model"] = asdict(model)
-    fields = {name: plain(value) for name, value in fields.items()}
-    files = {path: digest for found in digests(fields).values() for path, digest in found.items()}
-    unsaid = list(_unsaid(scenario))
-    return fields | ({FILES: files} if files else {}) | ({IN_MEMORY: unsaid} if unsaid else {})
+        fields["model"] = model
+    if isinstance(scenario.cost_model, Constant):
+        fields["cost_model"] = _exactly(scenario.cost_model)
+    return {name: plain(value) for name, value in fields.items()}
+
+
+def _exactly(cost: Constant) -> str:
+    """Its name, with all digits."""
+    return f"constant:{cost.step_ns / 1e6!r}"
 
 
 def _unsaid(scenario: Scenario) -> Iterator[str]:
@@ -46,7 +65,8 @@ def _unsaid(scenario: Scenario) -> Iterator[str]:
 
 def _named(scenario: Scenario) -> CostModel | None:
     """What the name of the scenario's cost model stands for; None if for nothing."""
-    name = getattr(scenario.cost_model, "name", "")
+    cost = scenario.cost_model
+    name = _exactly(cost) if isinstance(cost, Constant) else getattr(cost, "name", "")
     try:
         return cost_model(name, model=scenario.model, gpu=scenario.gpu, dtype=scenario.dtype,
                           kv_dtype=scenario.kv_dtype, tensor_parallel_size=scenario.tensor_parallel_size)
@@ -55,7 +75,9 @@ def _named(scenario: Scenario) -> CostModel | None:
 
 
 def plain(value: Any) -> Any:
-    """The value in JSON's own kinds: no bound is "inf", a whole number has no point."""
+    """The value in JSON's own kinds: no bound is "inf", a shape is its keys."""
+    if isinstance(value, ModelSpec):
+        return asdict(value)
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

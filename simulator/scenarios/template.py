@@ -51,7 +51,7 @@ def _body(said: Mapping[str, Any]) -> Iterator[str]:
         if name == "knobs":
             yield from _knobs(str(said.get("policy", Scenario.policy)), said.get(name, {}))
         else:
-            value = said.get(name, default_of(name))
+            value = plain(said.get(name, default_of(name)))
             yield from _entry(name, value, active=name in said or (name in SHOWN and value != {}))
 
 

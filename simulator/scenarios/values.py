@@ -8,6 +8,7 @@ from functools import cache
 from math import inf
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from cost_models import CostModelError, ModelSpec, model_spec
 from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED
 from simulator.scenario import Scenario
@@ -31,7 +32,7 @@ def fitted(name: str, value: Any) -> Any:
         return _mapping(name, value)
     if isinstance(value, Mapping | list):
         if name == "model" and isinstance(value, Mapping):
-            return value
+            return _shape(value)
         raise InputError(f"{name} must be one value, not {_shown(value)}")
     if isinstance(value, str) and str not in kinds:
         raise InputError(f"{name} must be {_wanted(kinds)}, not {_shown(value)}")
@@ -52,6 +53,13 @@ def _kinds(hint: Any) -> set[Any]:
 
 def _class(origin: Any) -> type:
     return origin if isinstance(origin, type) else object
+
+
+def _shape(value: Mapping[str, Any]) -> ModelSpec:
+    try:
+        return model_spec(value)
+    except CostModelError as error:
+        raise InputError(str(error)) from None
 
 
 def _mapping(name: str, value: Any) -> dict[str, Any]:

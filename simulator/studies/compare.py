@@ -16,7 +16,6 @@ from simulator.policies.vllm import Vllm
 from simulator.replication import only_one_replica
 from simulator.result import Result
 from simulator.scenario import Load, scenario_of
-from simulator.scenarios import record
 from simulator.studies.attribution import Attribution, take_apart
 from simulator.studies.certainty import Certainty, Repeated
 from simulator.studies.climb import Climb
@@ -104,7 +103,7 @@ class Comparison:
     @property
     def scenario(self) -> dict[str, Any]:
         """The record of what was asked, with the last policy at the trace's own times."""
-        return record(self.results[self.labels[-1], "trace"].scenario)
+        return self.results[self.labels[-1], "trace"].asked
 
     def to_json(self) -> str:
         """`records` as a JSON document."""

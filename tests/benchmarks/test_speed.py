@@ -16,6 +16,7 @@ from simulator.bench.workloads import Case, planning, saturated
 from simulator.clients import Client
 from simulator.pipeline import replica_for
 from simulator.policies import POLICIES, Policy, Sglang, Tgi, Vllm
+from simulator.pricing import Pricing
 from simulator.replica import Replica
 from simulator.scenario import Scenario
 from simulator.sending import sending
@@ -34,7 +35,8 @@ def midway(scenario: Scenario) -> tuple[Environment, Replica]:
     setup, env = prepare(scenario), Environment(initial_time=0)
     client = Client(env, sending(setup)[0], setup.policy.max_outstanding)
     memory = setup.policy.memory(setup.deployment, setup.output)
-    replica = replica_for(env, setup.policy, memory, setup.cost, setup.output.tolist(), on_finish=client.finished)
+    replica = replica_for(env, setup.policy, memory, Pricing(setup.cost), setup.output.tolist(),
+                          on_finish=client.finished)
     client.send_to(replica)
     while replica.finished < SLOTS:
         env.step()
@@ -70,14 +72,14 @@ MEMORIES: dict[str, Policy] = {
 
 @pytest.mark.parametrize("policy", MEMORIES.values(), ids=MEMORIES)
 def test_a_step_and_a_stretch_of_a_memory(benchmark: Any, policy: Policy) -> None:
-    """`take` for one step of 256 decodes, and `extend` for the 15 that follow."""
+    """`take` for one step of 256 decodes; `foresee` and `extend` for the 15 that follow."""
     scenario = crowd("vllm").but(policy=policy.bounded_by(SLOTS), knobs={})
     _, replica = midway(scenario)
     memory, decoding = replica.memory, replica.decoding
 
     def step_and_stretch() -> None:
         assert memory.take(decoding, [])
-        memory.extend(decoding, STRETCH)
+        memory.extend(memory.foresee(decoding, STRETCH)[-1] - memory.used)
         decoding.advance(1 + STRETCH)
 
     benchmark.pedantic(step_and_stretch, iterations=10, rounds=100)

@@ -38,6 +38,24 @@ WORDS = [
     ("run --max-retries 1.5", "--max-retries must be a whole number, not '1.5'"),
     ("run --request-overhead 1e300", "--request-overhead must be at most 1e+11 ms, not 1e+300"),
     ("run --scheduler-overhead all:1e300,1", "scheduler_overhead of all must be at most 1e+11 ms, not 1e+300"),
+    ("run --router robin", "unknown router 'robin': did you mean 'round-robin'? (known: round-robin, random, "
+     "least-outstanding, least-kv, power-of-two, session-affinity, prefix-affinity)"),
+    ("run --replicas 0", "--replicas must be a whole number of at least 1, not 0"),
+    ("run --replicas 2 --router session-affinity", "router session-affinity needs conversations, and azure-conv-2023 "
+     "has none"),
+    ("run --overflow fair", "overflow fair needs queue_limit: without it no request has to wait at the router"),
+    ("run --queue-limit 4 --overflow fair", "overflow fair: tenants are needed, and azure-conv-2023 names none; "
+     "--columns tenant=NAME says which column does"),
+    ("run --autoscale queue:8", "autoscale needs max_replicas, the most replicas that may run"),
+    ("run --autoscale queue:x --max-replicas 3", "autoscale takes queue:N, N requests outstanding a replica, or "
+     "utilization:X, a share of the slots up to 1, not 'queue:x'"),
+    ("run --classes chat", "--classes takes NAME=VALUE, not 'chat'"),
+    ("run --classes chat=ttft", "--classes chat takes NAME:VALUE, not 'ttft'"),
+    ("run --classes chat=ttft:fast", "--classes chat ttft must be a number, not 'fast'"),
+    ("run --classes chat=ttft:500", "classes: tenants are needed, and azure-conv-2023 names none; "
+     "--columns tenant=NAME says which column does"),
+    ("compare --replicas 2", "compare looks into one replica: leave out replicas, queue_limit and autoscale, which run "
+     "takes"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
     ("run --zzz", "unknown option '--zzz': see `batchsim run --help`"),
     ("--zzz", "unknown option '--zzz': see `batchsim --help`"),

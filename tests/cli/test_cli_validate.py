@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 Call = Callable[..., tuple[int, str, str]]
 NAME = "llama-3.1-8b-h100-80-bf16"
 
@@ -34,6 +36,18 @@ def test_as_one_document(batchsim: Call) -> None:
     assert (found["requests"], found["rows"], found["format"]) == (40, "odd", "batchsim --save-detailed")
     assert found["figures"]["mean_ttft_ms"]["error_percent"] > 100
     assert found["scenario"]["knobs"]["max_num_seqs"] == 1
+
+
+def test_a_scenario_says_what_neither_profile_nor_run_does(batchsim: Call) -> None:
+    path = str(recorded(batchsim))
+    Path("s.yaml").write_text("trace: elsewhere.csv\ngpu: h200\nknobs: {max_num_seqs: 1}\nseed: 5\n")
+    found = json.loads(batchsim("validate", NAME, path, "--scenario", "s.yaml", "--json")[1])
+    said = found["scenario"]
+    assert (said["knobs"]["max_num_seqs"], said["gpu"], said["seed"]) == (1, "h100-80", 5)
+    assert found["figures"]["mean_ttft_ms"]["error_percent"] > 100
+    Path("v.json").write_text(json.dumps(found))
+    again = batchsim("validate", NAME, path, "--scenario", "v.json", "--set", "max_num_seqs=1024", "--json")[1]
+    assert json.loads(again)["figures"]["mean_ttft_ms"]["error_percent"] == pytest.approx(0, abs=1e-9)
 
 
 def test_wrong_input_is_one_line(batchsim: Call, refused: Callable[..., str]) -> None:

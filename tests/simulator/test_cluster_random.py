@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 from worlds import Affine
 
 from cost_models import Constant, CostModel
-from simulator.policies import Policy, Sglang, StaticBatching, Tgi, Vllm
+from simulator.policies import (
+    FasterTransformer,
+    Orca,
+    Policy,
+    Sglang,
+    StaticBatching,
+    TensorRtLlm,
+    Tgi,
+    Vllm,
+    Vllm0,
+)
 from simulator.result import Result
 from simulator.routing import ROUTERS
 from simulator.scenario import Scenario
@@ -24,7 +34,9 @@ COSTS: list[CostModel] = [Constant(10), Affine(), Affine(3, 0, 2, 50)]
 POLICIES: list[Policy] = [
     Vllm(max_num_seqs=4, max_num_batched_tokens=32, block_size=4),
     Vllm(max_num_seqs=8, max_num_batched_tokens=16, block_size=4, scheduling_policy="priority"),
-    StaticBatching(max_batch_size=3), Tgi(), Sglang(max_running_requests=4)]
+    StaticBatching(max_batch_size=3), StaticBatching(max_batch_size=2, max_wait=40e-6), Tgi(),
+    Tgi(max_concurrent_requests=2), Sglang(max_running_requests=4), Vllm0(max_num_seqs=3), Orca(max_bs=3),
+    Orca(max_bs=2, pipeline_stages=2), TensorRtLlm(max_batch_size=3), FasterTransformer(max_batch_size=2)]
 
 
 @st.composite

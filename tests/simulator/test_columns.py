@@ -33,7 +33,7 @@ def test_rows_are_the_same_however_often_they_were_packed(rows: list[tuple[int, 
         found = PackedRows(("few", "many"))
         for count, row in enumerate(rows):
             assert len(found) == count
-            found.append(*row)
+            found.append(row)
     table = found.table()
     assert table.tolist() == rows
     assert table["few"].tolist() == [few for few, _ in rows]
@@ -42,5 +42,5 @@ def test_rows_are_the_same_however_often_they_were_packed(rows: list[tuple[int, 
 
 def test_each_column_takes_what_its_own_values_need() -> None:
     rows = PackedRows(("flag", "start"))
-    rows.append(1, 10 ** 12)
+    rows.append((1, 10 ** 12))
     assert rows.table().dtype == np.dtype([("flag", "i1"), ("start", "i8")])

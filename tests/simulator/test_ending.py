@@ -19,7 +19,7 @@ def planted(spans, stays, steps: int, outputs: list[int]) -> Result:
     """A run of steps of one second, with these spans (request, first, last) and stays (request, since, until)."""
     recorder = Recorder()
     for step in range(steps):
-        recorder.plans.append(step * SECOND, 1, *[0] * (len(PLAN_COLUMNS) - 2))
+        recorder.plans.append((step * SECOND, 1, *[0] * (len(PLAN_COLUMNS) - 2)))
         recorder.ends.append((step + 1) * SECOND)
         recorder.used.append(0)
     for span in spans:

@@ -229,7 +229,7 @@ def test_a_head_wrongly_called_blocked_is_caught() -> None:
 class ForgetsCrossings(Paged):
     """Counts a stretch as if no member ever needed another block."""
 
-    def extend(self, decoding: Any, steps: int) -> list[int]:
+    def foresee(self, decoding: Any, steps: int) -> list[int]:
         return [self.used] * steps
 
 

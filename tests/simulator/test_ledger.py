@@ -272,7 +272,7 @@ def test_free_memory_in_short_holes_is_external_fragmentation():
     for start, blocked, waiting in ((0, 4, 1), (10, 4, 0), (20, 3, 1)):
         row = {"start": start, "steps": 1, "decodes": 1, "context": 4, "running": 1, "waiting": waiting,
                "resident": 4, "promised": 8, "blocked": blocked, "empty": -1}
-        recorder.plans.append(*(dict.fromkeys(PLAN_COLUMNS, 0) | row).values())
+        recorder.plans.append(tuple((dict.fromkeys(PLAN_COLUMNS, 0) | row).values()))
         recorder.ends.append(start + 10)
         recorder.used.append(8)
     recorder.sent.extend((0, 0))

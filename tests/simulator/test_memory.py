@@ -68,7 +68,9 @@ class TestPaged:
         assert memory.used == 2
         assert memory.take(members, [])                       # contexts 4 and 5
         assert memory.used == 3
-        assert memory.extend(members, 9) == [4, 4, 4, 5]     # 5 and 6, ..., 8 and 9; 9 and 10 would be six blocks
+        assert memory.foresee(members, 9) == [4, 4, 4, 5]    # 5 and 6, ..., 8 and 9; 9 and 10 would be six blocks
+        assert memory.used == 3, "to foresee takes nothing"
+        memory.extend(2)
         assert memory.free == 0
 
     def test_footprint_leaves_out_the_last_token(self) -> None:
@@ -93,7 +95,8 @@ class TestPaged:
                     taken.append(memory.used)
                     members.advance(1)
             elif memory.take(members, []):
-                taken = [memory.used, *(memory.extend(members, steps - 1) if steps > 1 else [])]
+                taken = [memory.used, *(memory.foresee(members, steps - 1) if steps > 1 else [])]
+                memory.extend(taken[-1] - taken[0])
             counted.append((taken, memory.free))
         assert counted[0] == counted[1]
 
@@ -105,7 +108,7 @@ class TestContiguous:
         assert (memory.used, memory.promised) == (15, 15)
         assert memory.grow(one, 9)
         assert memory.take(nobody(), [(one, 5)])
-        assert memory.extend(nobody(), 3) == [15, 15, 15]
+        assert memory.foresee(nobody(), 3) == [15, 15, 15]
         assert memory.used == 15
         memory.release(one)
         assert (memory.used, memory.promised) == (0, 0)

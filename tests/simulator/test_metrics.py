@@ -48,7 +48,7 @@ def record_of(ends, spans, paused=()):
     recorder = Recorder()
     for step, (start, end) in enumerate(pairwise((0, *ends))):
         row = dict.fromkeys(PLAN_COLUMNS, 0) | {"start": start, "steps": 1, "paused": int(step in paused)}
-        recorder.plans.append(*row.values())
+        recorder.plans.append(tuple(row.values()))
         recorder.ends.append(end)
     for span in spans:
         recorder.span(*span)
@@ -247,7 +247,7 @@ def test_preemption_before_the_first_token_is_told_apart():
 
 def test_who_has_not_finished_is_not_in_the_timeline():
     recorder = Recorder()
-    recorder.plans.append(0, 2, *[0] * (len(PLAN_COLUMNS) - 2))
+    recorder.plans.append((0, 2, *[0] * (len(PLAN_COLUMNS) - 2)))
     recorder.ends.extend([10, 20])
     recorder.span(0, 0, 1)
     recorder.span(1, 0, 0)    # one token of three

@@ -25,7 +25,7 @@ MIXED = [(0, 5, 1), (0, 5, 3), (0, 5, 2)]
 def result_of(world: World) -> SimpleNamespace:
     capacity = UNLIMITED if world.memory.capacity > 10 ** 6 else world.memory.capacity * world.memory.block_size
     setup = SimpleNamespace(policy=world.policy, deployment=SimpleNamespace(kv_capacity_tokens=capacity))
-    return SimpleNamespace(record=world.record, setup=setup, memory=world.memory)
+    return SimpleNamespace(only=SimpleNamespace(record=world.record), setup=setup, memory=world.memory)
 
 
 def record_of(spans, stays, *, steps: int = 6, start: int = 0, paused=()) -> Record:
@@ -34,7 +34,7 @@ def record_of(spans, stays, *, steps: int = 6, start: int = 0, paused=()) -> Rec
     for step in range(steps):
         row = dict.fromkeys(PLAN_COLUMNS, 0) | {"start": start + 10 * step, "steps": 1, "chunks": 1,
                                                 "paused": int(step in paused)}
-        recorder.plans.append(*row.values())
+        recorder.plans.append(tuple(row.values()))
         recorder.ends.append(start + 10 * step + 10)
     for span in spans:
         recorder.span(*span)
@@ -51,7 +51,7 @@ def bars(result, until: float | None = None) -> list[tuple]:
 
 
 def bars_in(spans, stays, **options) -> list[tuple]:
-    return bars(SimpleNamespace(record=record_of(spans, stays, **options)))
+    return bars(SimpleNamespace(only=SimpleNamespace(record=record_of(spans, stays, **options))))
 
 
 def test_static_holds_a_finished_request_until_its_batch_is_done():
@@ -124,7 +124,7 @@ def test_who_comes_back_with_its_kv_decodes_at_once():
     record = record_of([(0, 0, 1), (0, 3, 4)], [(0, 0, 20), (0, 30, 50)])
     record.plans.flags.writeable = True
     record.plans["chunks"][3:] = 0
-    assert bars(SimpleNamespace(record=record)) == [
+    assert bars(SimpleNamespace(only=SimpleNamespace(record=record))) == [
         (1, 0, 10, "prefill", 0), (1, 10, 20, "decode", 0), (1, 30, 50, "decode", 0)]
 
 
@@ -141,11 +141,11 @@ def test_a_window_cuts_the_bars_and_leaves_out_what_comes_later():
 
 def test_a_window_that_ends_before_a_preemption_changes_no_bar():
     record = record_of([(0, 0, 1), (0, 4, 5)], [(0, 0, 30), (0, 40, 60)])
-    assert bars(SimpleNamespace(record=record), 25e-9)[-1] == (1, 20, 25, "stalled", 0)
+    assert bars(SimpleNamespace(only=SimpleNamespace(record=record)), 25e-9)[-1] == (1, 20, 25, "stalled", 0)
 
 
 def test_a_run_of_nobody_has_no_bars_but_all_columns():
-    frame = timeline_frame(SimpleNamespace(record=record_of([], [])))
+    frame = timeline_frame(SimpleNamespace(only=SimpleNamespace(record=record_of([], []))))
     assert frame.empty
     assert list(frame) == ["slot", "start_s", "end_s", "kind", "request"]
     assert window_of(record_of([], []), 3) == 0

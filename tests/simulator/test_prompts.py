@@ -31,7 +31,7 @@ def test_a_reservation_is_prompt_and_declared_output_without_the_last_token() ->
     assert memory.grow(one, 99), "whatever it asks for later, it has already"
     assert not memory.grow(request(1, 30, 4), 1)
     assert memory.take(None, [(one, 1)])    # type: ignore[arg-type]
-    assert memory.extend(None, 3) == [2, 2, 2]    # type: ignore[arg-type]
+    assert memory.foresee(None, 3) == [2, 2, 2]    # type: ignore[arg-type]
     memory.release(one)
     assert (memory.used, memory.promised) == (0, 0)
 

@@ -13,7 +13,7 @@ from simulator.routing.candidates import following
 
 
 def rule(name: str, candidates: Candidates):
-    return ROUTERS[name](Sight(candidates, (), (), np.random.default_rng(0)))
+    return ROUTERS[name](Sight(candidates, lambda number: candidates.outstanding[number], (), np.random.default_rng(0)))
 
 
 def ready(count: int, limit: int = 100) -> Candidates:
@@ -79,3 +79,66 @@ def test_candidates_know_what_a_plain_count_knows(events: list[tuple[str, int]])
         assert candidates.taking == sum(1 << each for each in taking)
         assert candidates.total == sum(load)
         assert least is None or candidates.least() == sum(1 << each for each in taking if load[each] == least)
+
+
+def test_least_kv_follows_what_is_used_and_what_waits() -> None:
+    needed = [30, 10, 20]
+    candidates = ready(3)
+    chooses = ROUTERS["least-kv"](Sight(candidates, lambda number: needed[number], (), np.random.default_rng(0)))
+
+    def choose() -> int:
+        return chooses.choose(Request(0, 0, 1, 1))
+
+    assert [choose(), choose()] == [1, 1]
+    needed[1] = 25    # it grows without a word
+    assert choose() == 2
+    needed[0] = 5     # it shrinks when a request leaves, and says so
+    chooses.freed(0)
+    assert choose() == 0
+    needed[0], needed[1], needed[2] = 40, 40, 40
+    assert sorted([choose(), choose(), choose()]) == [0, 1, 2]    # ties go round
+    candidates.leave(1)
+    assert 1 not in [choose() for _ in range(6)]
+    candidates.join(1)
+    chooses.freed(1)
+    needed[1] = 1
+    chooses.freed(1)
+    assert choose() == 1
+
+
+def test_sessions_move_only_when_their_replica_takes_nothing() -> None:
+    candidates = ready(2, limit=2)
+    chooses = ROUTERS["session-affinity"](Sight(candidates, lambda number: 0, (7, 7, 8, 7, 7, -1),
+                                                np.random.default_rng(0)))
+    found = []
+    for index in range(4):
+        found.append(chooses.choose(Request(index, 0, 1, 1)))
+        candidates.sent(found[-1])
+    assert found == [0, 0, 1, 1]    # the third turn of 7 finds its replica full, and moves
+    candidates.gone(0)
+    candidates.gone(1)
+    assert chooses.choose(Request(4, 0, 1, 1)) == 1    # where it is now
+
+
+def prompted(index: int, pieces: str, tokens: int) -> Request:
+    return Request(index, 0, tokens, 1, prefix=tuple((piece, 10 * at) for at, piece in enumerate(pieces, 1)))
+
+
+def test_a_prompt_follows_the_longest_beginning_that_is_half_of_it() -> None:
+    candidates = ready(3)
+    chooses = ROUTERS["prefix-affinity"](Sight(candidates, lambda number: 0, (), np.random.default_rng(0)))
+    assert chooses.choose(prompted(0, "abc", 30)) == 0
+    candidates.sent(0)
+    assert chooses.choose(prompted(1, "abd", 40)) == 0      # 20 of 40 tokens are known
+    assert chooses.choose(prompted(2, "axy", 30)) != 0      # 10 of 30 are too few: least outstanding
+    candidates.leave(0)
+    assert chooses.choose(prompted(3, "abc", 30)) != 0
+
+
+def test_affinity_gives_way_to_an_uneven_load() -> None:
+    candidates = ready(2)
+    chooses = ROUTERS["prefix-affinity"](Sight(candidates, lambda number: 0, (), np.random.default_rng(0)))
+    for index in range(65):
+        assert chooses.choose(prompted(index, "abc", 30)) == 0
+        candidates.sent(0)
+    assert chooses.choose(prompted(65, "abc", 30)) == 1     # 65 against 0: more than 64 ahead

@@ -72,9 +72,13 @@ EVERY = pytest.mark.parametrize("policy", CONTENDERS.values(), ids=CONTENDERS)
 
 
 def bytes_of(result: Result) -> dict[str, bytes]:
-    """All that a run came to, part by part: its JSON with every request, and its record step by step."""
+    """All that a run came to, part by part: its JSON with every request, and its record step by step.
+
+    The JSON has the scenario, which says by itself whether the run was exact; that is no part of the answer.
+    """
     record = result.record
-    parts = {"json": result.to_json(detailed=True).encode(), "out of range": str(record.out_of_range).encode(),
+    document = result.to_json(detailed=True).replace('"exact": true', '"exact": false')
+    parts = {"json": document.encode(), "out of range": str(record.out_of_range).encode(),
              "excess": str(record.plan("excess").sum()).encode(),
              "spans": np.unique(record.spans, axis=0).tobytes()}    # in the order of their ends, which ties leave open
     parts |= {name: getattr(record, name).tobytes() for name in RECORDED}

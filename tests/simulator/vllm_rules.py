@@ -117,7 +117,7 @@ class Blocks(Memory):
     def take(self, decoding: DecodingSet, chunks: Chunks) -> bool:
         raise AssertionError("these rules ask for one request at a time")
 
-    def extend(self, decoding: DecodingSet, steps: int) -> list[int]:
+    def foresee(self, decoding: DecodingSet, steps: int) -> list[int]:
         raise AssertionError("these rules ask for one request at a time")
 
     def footprint(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> Lengths:

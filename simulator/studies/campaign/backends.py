@@ -8,8 +8,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from socket import create_connection
 from threading import Thread
 from time import sleep
 from typing import Any
@@ -89,7 +91,7 @@ def _leave_with(parent: int) -> None:
 @contextmanager
 def _dask(address: str, traces: Sequence[Trace]) -> Iterator[Session]:
     distributed = _module("distributed", "dask")
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)    # what is to be said of a lost worker, we say
+    _hush("distributed")
     try:
         client = distributed.Client(address, timeout=PATIENCE_S, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -100,7 +102,11 @@ def _dask(address: str, traces: Sequence[Trace]) -> Iterator[Session]:
         cargo = [client.submit(_unpacked, trace, pure=False) for trace in traces]
         executor = client.get_executor(pure=False)
         slots = sum(client.ncores().values())
-        yield Session(cargo, _cluster(executor.submit, slots, distributed.KilledWorker))
+        try:
+            yield Session(cargo, _cluster(executor.submit, slots, distributed.KilledWorker))
+        except CancelledError:
+            raise InputError(f"the Dask scheduler at {address} is gone, and what ran there is lost: start it again, "
+                             "and go on with --resume") from None
 
 
 def _await_workers(client: Any, address: str) -> None:
@@ -129,10 +135,14 @@ def _ray(address: str | None, traces: Sequence[Trace]) -> Iterator[Session]:
 
 
 def _start_ray(ray: Any, address: str | None) -> None:
+    """Ray itself would knock for minutes at a door behind which nobody is."""
     try:
+        if address and address != "auto":
+            host, _, port = address.rpartition("/")[2].rpartition(":")
+            create_connection((host, int(port)), PATIENCE_S).close()
         ray.init(address=address, include_dashboard=None if address else False, logging_level=logging.CRITICAL,
                  log_to_driver=False)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise InputError(f"no Ray head answers at {address or 'this machine'} ({_first_line(error)}): start one with "
                          "`ray start --head`, or give its address with --scheduler") from None
 
@@ -154,6 +164,13 @@ def _cluster(submit: Callable[..., Any], slots: int, *deaths: type[Exception]) -
     from simulator.studies.campaign.cluster import Futures
     return Parallel(slots, backend=Futures(submit, slots, deaths), return_as="generator_unordered", batch_size=1,
                     pre_dispatch="all")
+
+
+def _hush(package: str) -> None:
+    """What is to be said of a lost worker, we say."""
+    for name in [package, *logging.root.manager.loggerDict]:
+        if name.partition(".")[0] == package:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _module(name: str, extra: str) -> Any:

@@ -1,0 +1,45 @@
+"""Details: what the JSON of a run tells beyond the flat summary: by request, by replica and by tenant."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from simulator.balance import shares
+from simulator.gaps import gap_lists, spans_of
+
+if TYPE_CHECKING:
+    from simulator.result import Result
+
+
+def parts(result: Result) -> dict[str, Any]:
+    """What the JSON has beside the flat record: the slowest first tokens, and the run by replica and by tenant.
+
+    None where nobody was answered, without a router, and where no tenant is named.
+    """
+    replicas = None if result.cluster is None else [asdict(share) for share in shares(result)]
+    return {"ttft_tail": result.ttft_tail and result.ttft_tail.plain(), "replica_stats": replicas,
+            "tenant_stats": [asdict(tenant) for tenant in result.tenants] or None}
+
+
+def details(result: Result) -> dict[str, list[Any]]:
+    """The arrays of the detailed JSON, an entry a row of the trace, in seconds; None for what was not served."""
+    setup, line, record = result.setup, result.timeline, result.record
+    rows = len(setup.output)
+    lists: list[list[int]] = [[] for _ in line.request]
+    if line.streams:
+        lists = gap_lists(record, spans_of(record, line.request), line.request)
+    times = {"ttfts": line.ttft, "latencies": line.e2el, "queue_times": line.queue_time}
+    return {"input_lens": setup.prompt.tolist(), "output_lens": _at(rows, line.request, line.output.tolist()),
+            **{name: _at(rows, line.request, (ns / 1e9).tolist()) for name, ns in times.items()},
+            "itls": _at(rows, line.request, [[ns / 1e9 for ns in gaps] for gaps in lists]),
+            "start_times": [None if ns < 0 else ns / 1e9 for ns in result.outcomes.sent.tolist()],
+            "errors": [reason or "" for reason in result.outcomes.reason]}
+
+
+def _at(rows: int, where: Any, values: list[Any]) -> list[Any]:
+    """The values at these rows, None at the others."""
+    column: list[Any] = [None] * rows
+    for row, value in zip(where.tolist(), values, strict=True):
+        column[row] = value
+    return column

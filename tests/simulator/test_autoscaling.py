@@ -1,0 +1,81 @@
+"""A fleet that follows its load: every instant of its replicas, worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+from test_cluster import scenario, trace_of
+
+from cost_models import Constant
+from simulator.cluster import Cluster
+from simulator.result import Result
+from simulator.simulate import run
+
+S = 10 ** 9
+
+
+def scaled(*rows: tuple[int, int, int], **fields) -> Result:
+    """Requests of (second, prompt, output), one second a step, one request at a time at each replica."""
+    made = trace_of(*((at * S, prompt, output) for at, prompt, output in rows))
+    options = {"cost_model": Constant(S), "knobs": {"max_num_seqs": 1}, "autoscale": "queue:1", "max_replicas": 3,
+               "startup_delay": 4.0, "cooldown": 3.0, "queue_limit": 1, "overflow": "fcfs"}
+    return run(scenario(made, **(options | fields)))
+
+
+def lives(result: Result) -> list[tuple[int | None, ...]]:
+    """Ordered, ready, drained, stopped of every replica, in seconds."""
+    assert isinstance(result.cluster, Cluster)
+    return [tuple(at if at is None else at // S for at in (life.ordered, life.ready, life.drained, life.stopped))
+            for life in result.cluster.lives]
+
+
+def test_a_burst_orders_replicas_which_take_their_time_to_start() -> None:
+    # Four requests at 0; the first look, at 1 s, orders two more, up to max_replicas, which are ready at 5 s.
+    result = scaled((0, 4, 6), (0, 4, 6), (0, 4, 6), (0, 4, 6))
+    assert lives(result)[1:] == [(1, 5, None, None), (1, 5, None, None)]
+    assert (result.timeline.admitted // S).tolist() == [0, 5, 5, 6]
+    assert (result.timeline.left // S).tolist() == [6, 11, 11, 12]
+    # One from 0 to 12, two from 1 to 12: the start of a replica is paid for, its slots are not there yet.
+    assert result.summary()["gpu_seconds"] == 12 + 2 * 11
+    assert result.slot_ledger.total == (12 + 2 * 7) * S
+    assert result.summary()["peak_replicas"] == 3
+
+
+def test_fewer_are_kept_only_when_they_were_enough_for_the_whole_cooldown() -> None:
+    # Two at 0 order a second replica at 1 s, ready at 5 s. Both are busy until 13 s, when a look still finds both: it
+    # comes before what ends at its instant. 3 s later one is drained, the youngest; that of 30 s finds the other.
+    result = scaled((0, 4, 13), (0, 4, 8), (30, 4, 2))
+    assert lives(result) == [(0, 0, None, None), (1, 5, 16, 16)]
+    assert (result.timeline.admitted // S).tolist() == [0, 5, 30]
+    assert result.summary()["gpu_seconds"] == 32 + 15
+
+
+def test_whoever_has_requests_answers_them_before_it_stops() -> None:
+    # At 3 s the first is free; at 4 s a look finds one replica to be enough: the youngest is drained, in mid-answer.
+    result = scaled((0, 4, 3), (0, 4, 30), (20, 4, 5), cooldown=0.0, replicas=2, max_replicas=2)
+    assert lives(result)[:2] == [(0, 0, None, None), (0, 0, 4, 30)]
+    assert (result.timeline.left // S).tolist() == [3, 30, 25]
+
+
+def test_one_that_is_still_starting_is_called_off_first() -> None:
+    result = scaled((0, 4, 2), (0, 4, 2), (40, 4, 1), startup_delay=20.0, cooldown=2.0)
+    assert lives(result) == [(0, 0, None, None), (1, None, None, 4)]
+    assert result.summary()["gpu_seconds"] == 41 + 3
+
+
+def test_a_share_of_the_slots_may_be_the_target() -> None:
+    # Half of four slots: with two running one replica is enough, with three it is not. Somebody is still to come: once
+    # all requests are handed on, nothing is ordered.
+    options = {"autoscale": "utilization:0.5", "knobs": {"max_num_seqs": 4}, "queue_limit": None, "overflow": "shed"}
+    assert len(lives(scaled((0, 4, 9), (0, 4, 9), (9, 4, 1), **options))) == 1
+    assert lives(scaled((0, 4, 9), (0, 4, 9), (0, 4, 9), (9, 4, 1), **options))[1:] == [(1, 5, None, None)]
+    assert len(lives(scaled((0, 4, 9), (0, 4, 9), (0, 4, 9), **options))) == 1
+
+
+@pytest.mark.parametrize("rule", ["queue:2", "utilization:0.4"])
+def test_fast_equals_exact(rule: str) -> None:
+    rows = [(at // 3, 4 + at % 7, 5 + at * 5 % 17) for at in range(40)]
+    options = {"autoscale": rule, "knobs": {"max_num_seqs": 3}, "queue_limit": 3}
+    fast, exact = (scaled(*rows, exact=mode, **options) for mode in (False, True))
+    assert lives(fast) == lives(exact)
+    assert len(lives(fast)) > 1
+    assert fast.timeline.left.tolist() == exact.timeline.left.tolist()

@@ -1,0 +1,245 @@
+"""A campaign loses no point that was measured, and none that fails takes others along."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from filelock import FileLock
+from odd_measures import DIES, DIES_ONCE, FAILS, FAILS_ONCE, IS_INTERRUPTED, odd, served, tries
+
+from simulator import InputError, Scenario
+from simulator.studies.campaign import Backend, Failure, Found, Store, campaign
+from simulator.studies.campaign.cargo import distinct, with_traces
+from simulator.studies.campaign.store import identity
+from traces import Trace
+
+TRACE = Trace("tiny", np.arange(6) * 10 ** 8, np.full(6, 30), np.arange(1, 7) * 5)
+SMALL = Scenario(trace=TRACE)
+TWO = Backend(workers=2)
+
+
+def points(*seeds: int) -> dict[str, Scenario]:
+    """Points named after their seeds, and some that are as they should be."""
+    return {f"seed={seed}": SMALL.but(seed=seed) for seed in (*seeds, *range(6))}
+
+
+def values(outcomes: dict[str, Found[dict[str, object]] | Failure]) -> dict[str, object]:
+    return {key: outcome.value for key, outcome in outcomes.items() if isinstance(outcome, Found)}
+
+
+def test_any_number_of_workers_gives_the_same_in_the_order_asked() -> None:
+    asked = {f"{cap}": SMALL.but(knobs={"max_num_seqs": cap}) for cap in (4, 1, 3, 2)}
+    one, two = (campaign(asked, served, backend=backend) for backend in (None, TWO))
+    assert list(one) == ["4", "1", "3", "2"]
+    assert list(one.items()) == list(two.items())
+    assert one["1"] == Found(asked["1"], served(asked["1"]))
+
+
+def test_it_tells_how_far_it_has_got() -> None:
+    told: list[tuple[int, int]] = []
+    campaign(points(), served, told=lambda done, of: told.append((done, of)))
+    assert told == [(done, 6) for done in range(1, 7)]
+
+
+def test_no_points_are_no_work() -> None:
+    assert campaign({}, served) == {}
+
+
+@pytest.mark.parametrize("backend", [Backend(), TWO])
+def test_a_point_that_fails_is_tried_again_then_reported(backend: Backend, tmp_path: Path) -> None:
+    found = campaign(points(FAILS, FAILS_ONCE), partial(odd, folder=str(tmp_path)), backend=backend, retries=2)
+    assert found.pop(f"seed={FAILS}") == Failure(SMALL.but(seed=FAILS), "ValueError: out of luck", 3)
+    assert (tries(tmp_path, FAILS), tries(tmp_path, FAILS_ONCE)) == (3, 2)
+    assert values(found) == values(campaign(points(FAILS_ONCE), served))
+
+
+def test_a_process_that_dies_takes_no_other_point_along(tmp_path: Path) -> None:
+    found = campaign(points(DIES), partial(odd, folder=str(tmp_path)), backend=TWO, retries=1)
+    dead = found.pop(f"seed={DIES}")
+    assert dead == Failure(SMALL.but(seed=DIES), "the process that ran it died: killed, or out of memory", 2)
+    assert values(found) == values(campaign(points(), served))
+
+
+def test_a_process_that_dies_once_is_forgiven(tmp_path: Path) -> None:
+    asked = {"dies": SMALL.but(seed=DIES_ONCE), "lives": SMALL}
+    assert campaign(asked, partial(odd, folder=str(tmp_path)), backend=TWO, retries=0) == campaign(asked, served)
+    assert tries(tmp_path, DIES_ONCE) == 2
+
+
+def test_what_cannot_be_run_as_it_is_asked_for_is_tried_once() -> None:
+    found = campaign({"odd": SMALL.but(tensor_parallel_size=3), "even": SMALL}, served)
+    refused = found["odd"]
+    assert isinstance(refused, Failure)
+    assert (refused.tries, refused.hopeless) == (1, True)
+    assert refused.reason.startswith("tensor_parallel_size 3 does not deal the 32 heads")
+    assert isinstance(found["even"], Found)
+
+
+@pytest.mark.parametrize(("asked", "told"), [
+    (lambda: Backend("dusk"), "unknown backend 'dusk': did you mean 'dask'? (known: local, dask, ray)"),
+    (lambda: Backend("dask"), "backend dask needs the address of its scheduler: give --scheduler tcp://HOST:8786"),
+    (lambda: Backend(address="tcp://h:1"),
+     "backend local has no scheduler: give --backend dask or ray, or leave out --scheduler"),
+    (lambda: Backend(workers=0), "workers must be a whole number of at least 1, not 0"),
+    (lambda: campaign({}, served, retries=-1), "retries must be a whole number of at least 0, not -1"),
+])
+def test_what_it_refuses(asked: object, told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        asked()    # type: ignore[operator]
+    assert str(caught.value) == told
+
+
+def test_equal_traces_travel_once() -> None:
+    twin = Trace("tiny", TRACE.arrival, TRACE.prompt, TRACE.output)
+    read = with_traces({"one": SMALL, "two": SMALL.but(trace=twin), "named": Scenario(num_prompts=3),
+                        "again": Scenario(num_prompts=4), "drawn": Scenario(num_prompts=4, seed=1)})
+    assert [trace.name for trace in distinct(read.values())] == ["tiny", "azure-conv-2023", "azure-conv-2023"]
+
+
+def test_a_store_knows_what_was_measured(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        first = campaign(points(), served, store=store)
+    with Store(tmp_path, resume=True) as store:
+        told: list[tuple[int, int]] = []
+        again = campaign(points() | {"more": SMALL.but(seed=7)}, served, store=store,
+                         told=lambda done, of: told.append((done, of)))
+    assert told == [(6, 7), (7, 7)]
+    assert list(values(again).values())[:6] == list(values(first).values())
+
+
+def test_an_interrupted_one_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    asked = {key: points(IS_INTERRUPTED)[key] for key in (f"seed={seed}" for seed in (0, 1, IS_INTERRUPTED, 2, 3))}
+    with Store(whole) as store:
+        campaign(asked, served, store=store)
+    with pytest.raises(KeyboardInterrupt), Store(broken) as store:
+        campaign(asked, partial(odd, folder=str(tmp_path)), store=store)
+    assert store.count() == 2
+    with Store(broken, resume=True) as store:
+        campaign(asked, partial(odd, folder=str(tmp_path)), store=store)
+    assert [tries(tmp_path, seed) for seed in (0, IS_INTERRUPTED, 3)] == [1, 2, 1]
+    files = [{path.relative_to(top): path.read_bytes() for path in top.rglob("*") if path.is_file()}
+             for top in (whole, broken)]
+    assert files[0] == files[1]
+    assert len(files[0]) == 6    # five points and the lock
+
+
+def test_a_stored_point_carries_its_scenario(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        campaign({"it": SMALL.but(seed=5)}, served, store=store)
+    [path] = (tmp_path / "points").iterdir()
+    kept = json.loads(path.read_text())
+    assert (kept["point"], kept["scenario"]["seed"], kept["value"]["seed"]) == ("it", 5, 5)
+
+
+def test_a_failure_is_not_kept_but_tried_again(tmp_path: Path) -> None:
+    asked = partial(odd, folder=str(tmp_path))
+    with Store(tmp_path / "out") as store:
+        campaign(points(FAILS_ONCE), asked, store=store, retries=0)
+    with Store(tmp_path / "out", resume=True) as store:
+        assert len(values(campaign(points(FAILS_ONCE), asked, store=store, retries=0))) == 7
+
+
+def test_points_of_an_earlier_run_are_taken_up_only_if_asked(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        campaign({"it": SMALL}, served, store=store)
+    with pytest.raises(InputError, match="has the points of an earlier run: give --resume to go on"), Store(tmp_path):
+        pass
+    with Store(tmp_path, resume=True):    # the refusal has let the lock go
+        pass
+
+
+def test_two_runs_are_kept_apart(tmp_path: Path) -> None:
+    with FileLock(tmp_path / ".lock"), pytest.raises(InputError) as caught, Store(tmp_path):
+        pass
+    assert str(caught.value) == f"{tmp_path} is being written by another run: wait for it, or give another directory"
+
+
+@pytest.mark.parametrize("torn", ["", "{", '{"value"', "[1]", "{}", "\x00" * 40])
+def test_a_half_written_file_is_told_and_measured_again(tmp_path: Path, torn: str) -> None:
+    with Store(tmp_path) as store:
+        first = campaign({"it": SMALL}, served, store=store)
+    [path] = (tmp_path / "points").iterdir()
+    whole = path.read_bytes()
+    path.write_text(torn)
+    told: list[str] = []
+    with Store(tmp_path, resume=True, told=told.append) as store:
+        assert campaign({"it": SMALL}, served, store=store) == first
+    assert told == [f"{path} is half-written, or not ours: its point is measured again"]
+    assert path.read_bytes() == whole
+
+
+def test_what_a_killed_run_was_writing_is_taken_away(tmp_path: Path) -> None:
+    (tmp_path / "points").mkdir()
+    (tmp_path / "points" / ".0123.json.77").write_text("{")
+    with Store(tmp_path):
+        assert list((tmp_path / "points").iterdir()) == []
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Path] = []
+
+    def full(path: Path, text: str) -> None:
+        if len(written) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written.append(path)
+        path.write_text(text)
+
+    monkeypatch.setattr("simulator.studies.campaign.store.write_whole", full)
+    with pytest.raises(InputError) as caught, Store(tmp_path) as store:
+        campaign(points(), served, store=store)
+    assert str(caught.value).endswith(
+        ".json: No space left on device: what was measured before is kept; --resume goes on from there")
+    monkeypatch.undo()
+    with Store(tmp_path, resume=True) as store:
+        told: list[tuple[int, int]] = []
+        campaign(points(), served, store=store, told=lambda done, of: told.append((done, of)))
+    assert told[0] == (2, 6)
+
+
+def test_an_unreadable_file_is_one_line(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        campaign({"it": SMALL}, served, store=store)
+    [path] = (tmp_path / "points").iterdir()
+    path.unlink()
+    path.mkdir()    # nobody can read a directory, not even root
+    with pytest.raises(InputError, match="Is a directory: what was measured before is kept"), \
+            Store(tmp_path, resume=True) as store:
+        campaign({"it": SMALL}, served, store=store)
+
+
+def test_a_directory_that_is_a_file_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    with pytest.raises(InputError, match=r"taken: (File exists|Not a directory)"), Store(tmp_path / "taken"):
+        pass
+
+
+@pytest.mark.parametrize("change", [
+    {"seed": 1}, {"knobs": {"max_num_seqs": 3}}, {"policy": "static"}, {"goodput": {"ttft": 5}},
+    {"trace": Trace("tiny", TRACE.arrival, TRACE.prompt + 1, TRACE.output)}, {"exact": True}])
+def test_whatever_differs_is_another_point(change: dict[str, object]) -> None:
+    assert identity(SMALL.but(**change)) != identity(SMALL)
+    assert identity(SMALL) == identity(SMALL.but(trace=Trace("tiny", TRACE.arrival, TRACE.prompt, TRACE.output)))
+    assert identity(SMALL, "p99") != identity(SMALL, "p90")
+
+
+def test_a_policy_file_that_changed_is_another_point(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    text = "from simulator.policies import Vllm\nclass Mine(Vllm):\n    pass\n"
+    path.write_text(text)
+    before = identity(SMALL.but(policy=f"{path}:Mine"))
+    path.write_text(text + "# and more\n")
+    assert identity(SMALL.but(policy=f"{path}:Mine")) != before
+
+
+def test_an_own_policy_runs_in_other_processes(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("from simulator.policies import Vllm\nclass Mine(Vllm):\n    pass\n")
+    asked = {str(seed): SMALL.but(policy=f"{path}:Mine", seed=seed) for seed in (1, 2)}
+    assert len(values(campaign(asked, served, backend=TWO))) == 2

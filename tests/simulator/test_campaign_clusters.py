@@ -1,0 +1,110 @@
+"""Dask and Ray, with two workers each, give what one process gives. Skipped where they are not installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from odd_measures import DIES, DIES_ONCE, FAILS_ONCE, odd, served, tries
+from test_campaign import SMALL, points, values
+
+from simulator import InputError
+from simulator.studies.campaign import Backend, Failure, Store, campaign
+
+HERE = Path(__file__).resolve().parent
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{HERE}:{HERE.parents[1]}"}
+"""Workers import what stands here."""
+
+
+@pytest.fixture(scope="module")
+def dask() -> Iterator[Backend]:
+    """A scheduler and two workers, each a process of its own, as on a cluster."""
+    pytest.importorskip("distributed", reason="needs dask: pip install 'batchsim[dask]'")
+    code = ("import sys\nfrom distributed import LocalCluster\n"
+            "if __name__ == '__main__':\n"
+            "    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:\n"
+            "        print(cluster.scheduler_address, flush=True)\n        sys.stdin.read()\n")
+    with subprocess.Popen([sys.executable, "-c", code], env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True) as cluster:
+        assert cluster.stdout
+        yield Backend("dask", address=cluster.stdout.readline().strip())
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Backend]:
+    """A Ray of two workers on this machine, which stays for all tests."""
+    module = pytest.importorskip("ray", reason="needs ray: pip install 'batchsim[ray]'")
+    module.init(num_cpus=2, include_dashboard=False, logging_level="CRITICAL", log_to_driver=False,
+                runtime_env={"env_vars": {"PYTHONPATH": ENVIRONMENT["PYTHONPATH"]}})
+    yield Backend("ray")
+    module.shutdown()
+
+
+def test_a_scheduler_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed", reason="needs dask: pip install 'batchsim[dask]'")
+    monkeypatch.setattr("simulator.studies.campaign.backends.PATIENCE_S", 0.2)
+    with pytest.raises(InputError) as caught:
+        campaign({"it": SMALL}, served, backend=Backend("dask", address="tcp://127.0.0.1:9"))
+    assert str(caught.value).startswith("no Dask scheduler answers at tcp://127.0.0.1:9 (")
+    assert str(caught.value).endswith("): start one with `dask scheduler`, or give its address with --scheduler")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "nonsense"])
+def test_a_ray_that_is_not_there_is_one_line(address: str) -> None:
+    pytest.importorskip("ray", reason="needs ray: pip install 'batchsim[ray]'")
+    with pytest.raises(InputError, match=f"^no Ray head answers at {address} "):
+        campaign({"it": SMALL}, served, backend=Backend("ray", address=address))
+
+
+@pytest.mark.parametrize(("backend", "module"), [(Backend("dask", address="tcp://h:1"), "distributed"),
+                                                 (Backend("ray"), "ray")])
+def test_an_engine_that_is_not_installed_is_one_line(backend: Backend, module: str,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError) as caught:
+        campaign({"it": SMALL}, served, backend=backend)
+    assert str(caught.value) == f"backend {backend.name} is not installed: pip install 'batchsim[{backend.name}]'"
+
+
+def check_equal(backend: Backend, folder: Path) -> None:
+    """What the backend stores has the bytes that one process stores."""
+    for name, each in (("here", Backend()), ("there", backend)):
+        with Store(folder / name) as store:
+            campaign(points(7, 8), served, backend=each, store=store)
+    files = [{path.name: path.read_bytes() for path in (folder / name / "points").iterdir()}
+             for name in ("here", "there")]
+    assert files[0] == files[1]
+    assert len(files[0]) == 8
+
+
+def check_deaths(backend: Backend, folder: Path) -> None:
+    """One point kills whoever runs it, one only the first, one fails once; the others do not notice."""
+    found = campaign(points(DIES, DIES_ONCE, FAILS_ONCE), partial(odd, folder=str(folder)), backend=backend, retries=1)
+    dead = found.pop(f"seed={DIES}")
+    assert dead == Failure(SMALL.but(seed=DIES), "the process that ran it died: killed, or out of memory", 2)
+    assert values(found) == values(campaign(points(DIES_ONCE, FAILS_ONCE), served))
+    assert tries(folder, FAILS_ONCE) == 2
+
+
+def test_dask_equals_one_process(dask: Backend, tmp_path: Path) -> None:
+    check_equal(dask, tmp_path)
+
+
+@pytest.mark.slow
+def test_dask_survives_workers_that_die(dask: Backend, tmp_path: Path) -> None:
+    check_deaths(dask, tmp_path)
+
+
+@pytest.mark.slow
+def test_ray_equals_one_process(ray: Backend, tmp_path: Path) -> None:
+    check_equal(ray, tmp_path)
+
+
+@pytest.mark.slow
+def test_ray_survives_workers_that_die(ray: Backend, tmp_path: Path) -> None:
+    check_deaths(ray, tmp_path)
