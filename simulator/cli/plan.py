@@ -72,7 +72,8 @@ def plan(simulated: Simulated, scaling: Scaling, common: Common,
         check_drawing()
     fields = simulated.scenario(common, policy=policy)
     options: dict[str, Any] = {
-        "settings": fields.pop("knobs"), **fields, "attainment": values.number("--attainment", attainment), "slo": slo or (),
+        "settings": fields.pop("knobs"), **fields, "slo": slo or (),
+        "attainment": values.number("--attainment", attainment),
         "confidence": values.number("--confidence", confidence), "find": find,
         "gpus": values.words("--gpus", gpus) if gpus else (), "max_gpus": values.count("--max-gpus", max_gpus),
         "tensor_parallel_sizes": _sizes(tensor_parallel_sizes),

@@ -29,13 +29,18 @@ FEWEST = 50
 """Requests below which nothing is said."""
 
 
-def lag(line: Timeline) -> float:
-    """By which share slots and completions of a run took longer than its arrivals, the ends left out; 0 of few."""
+def lag(line: Timeline, lost: int = 0) -> float:
+    """By which share slots and completions of a run took longer than its arrivals, the ends left out.
+
+    Of few requests it is 0. Those who are never answered, `lost` of them, are told over those who are.
+    """
+    if lost and (not len(line) or lost > len(line) * MATERIAL):
+        return lost / max(len(line), 1)
     if len(line) < FEWEST:
         return 0.0
     came, *went = (float(np.diff(np.quantile(instants, (FROM, TO)))[0]) for instants in (
         line.sent, line.admitted, line.last_delivered))
-    return min(went) / came - 1 if came else float("inf")
+    return min(went) / came - 1 if came else 0.0
 
 
 def served(line: Timeline) -> float:

@@ -57,6 +57,8 @@ class Sample:
         work: Where the GPUs' time went.
         backlog: Requests outstanding, at as many instants as there are.
         span: Seconds in which requests come.
+        steps: Forward passes.
+        out_of_range: Of these, those outside what the cost model was measured for.
     """
 
     requests: int
@@ -77,6 +79,8 @@ class Sample:
     work: Work
     backlog: tuple[int, ...]
     span: float
+    steps: int
+    out_of_range: int
 
     @property
     def follows(self) -> bool:
@@ -107,12 +111,13 @@ def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
         windows=tuple(_shares(kept[own]) for kept, own in zip(met, rows, strict=True)),
         worst=_worst(good[order], sent[order]), left_out=int((taken & (sent < warm)).sum()), warm_after=warm / 1e9,
         rejected=int((~taken).sum()), offered=offered, served=served(line),
-        good=offered * float(good[order].mean() if len(order) else 0), lag=lag(line),
+        good=offered * float(good[order].mean() if len(order) else 0), lag=lag(line, int(taken.sum()) - len(line)),
         latencies=_latencies(_of(line, order, len(sent))), causes=_causes(line, objectives, rows, len(sent)),
         limits=tuple(limits_that_would_do(_of(line, own, len(sent)), len(own), objective)
                      for objective, own in zip(objectives, rows, strict=True)),
         work=work_of(result), backlog=tuple(outstanding(line, _instants(sent)).tolist()),
-        span=float(np.ptp(sent[taken])) / 1e9 if taken.any() else 0.0)
+        span=float(np.ptp(sent[taken])) / 1e9 if taken.any() else 0.0, steps=len(result.record.ends),
+        out_of_range=result.record.out_of_range)
 
 
 def _sent(result: Result) -> NDArray[np.int64]:

@@ -103,6 +103,9 @@ def _trust(layout: Layout, about: Around, find: str) -> Iterator[str]:
         ends = [_end(layout, end, find) for end in (band.shorter, band.longer)]
         told = f"{ends[0]} all the same" if ends[0] == ends[1] else " and ".join(ends)
         yield f"With every step {100 * band.bias:.3g}% shorter or longer, as the cost model may err: {told}."
+    if sample.out_of_range:
+        yield (f"{sample.out_of_range / sample.steps:.1%} of the steps lie outside what the cost model was measured "
+               "for: their times are a guess.")
     if sample.rejected:
         yield (f"{sample.rejected:,} requests are not counted: they are longer than the model or its KV cache allows, "
                "and no number of replicas serves them.")

@@ -81,6 +81,13 @@ def test_answers_of_all_lengths_in_a_short_run_are_no_lag() -> None:
     assert lag(line_of(sent, [at + 7 * at % 900 for at in sent])) == pytest.approx(0)
 
 
+def test_whom_nobody_answers_lags_for_ever() -> None:
+    line = line_of([10 * at for at in range(100)], [10 * at + 5 for at in range(100)])
+    assert lag(line, 1) == pytest.approx(0)
+    assert lag(line, 25) == 0.25
+    assert lag(line_of([], []), 7) == 7
+
+
 def test_a_burst_that_is_worked_off_is_no_lag() -> None:
     sent = sorted([1000 * at for at in range(400)] + [150_000 + at for at in range(100)])
     left, free = [], 0
