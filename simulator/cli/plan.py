@@ -79,7 +79,7 @@ def plan(simulated: Simulated, scaling: Scaling, common: Common,
         "tensor_parallel_sizes": _sizes(tensor_parallel_sizes),
         "replications": values.count("--replications", replications)}
     with Bar("plan", unit="runs", quiet=common.quiet, log=True) as bar:
-        found = study(backend=scaling.chosen, told=bar.many, **options)
+        found = study(backend=scaling.chosen, told=lambda what, done, of: bar.many(f"plan: {what}", done, of), **options)
     if directory:
         directory.write(_files(found))
     command = ["batchsim", "run", *(["--policy", policy] if policy else []),
@@ -121,12 +121,17 @@ def _print(console: Console, found: Plan, command: str) -> None:
         for fact in facts_of(found.best.lab.traffic.setup):
             console.print(Text(fact, style="dim"))
         console.print()
+    print_story(console, found)
+    for table in [*found.tables(), *_again(found, command)]:
+        print_table(console, table)
+
+
+def print_story(console: Console, found: Plan) -> None:
+    """The answer and what is to be said of it."""
     answer, *others = found.told()
     console.print(Text(answer, style="bold"))
     for sentence in others:
         console.print(Padding(Text(sentence), (0, 0, 0, 2), expand=False))
-    for table in [*found.tables(), *_again(found, command)]:
-        print_table(console, table)
 
 
 def _again(found: Plan, command: str) -> list[Table]:
