@@ -128,5 +128,5 @@ def layout_table(found: Plan) -> Table:
                      f"{setup.deployment.kv_capacity_tokens:,}", setup.cost.name))
     return Table("Layouts, the cheapest first", ("a replica", "replicas", "GPUs", "an hour", "goodput a GPU",
                                                  "KV tokens a replica", "cost model"), tuple(rows),
-                 "An hour of the traffic given: in dollars where a price is given, else in GPUs, whatever their type.",
+                 "An hour of the traffic given: in dollars, or in GPUs of whatever type where no price is given.",
                  ("cost model",))

@@ -7,7 +7,7 @@ is what it is, and its windows stand for repetitions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,6 @@ from simulator.setup import Setup, prepare
 from simulator.studies.capacity.changes import changed
 from simulator.throughput import SECOND, offered_rate
 from simulator.traffic import read_trace, under_load
-from traces import Trace
 from traces.shape import shape_of
 from traces.standins import is_drawn
 
@@ -149,9 +148,8 @@ def _settled(scenario: Scenario) -> Scenario:
 def _one_by_one(scenario: Scenario) -> Scenario:
     """Some of the requests, so far apart that each has a replica to itself."""
     setup = prepare(scenario)
-    trace = setup.trace
     rows = np.flatnonzero(setup.verdict == 0)
     rows = rows[:: -(-len(rows) // ALONE) or 1]
-    picked = Trace(trace.name, np.arange(len(rows)) * APART, trace.prompt[rows], trace.output[rows])
+    picked = replace(setup.trace.take(rows), arrival=np.arange(len(rows)) * APART)
     return scenario.but(trace=picked, request_rate=None, rate_scale=1.0, cap_gaps=None, num_prompts=None,
-                        max_tokens="exact", turns="recorded")
+                        turns="recorded")
