@@ -11,6 +11,9 @@ from simulator.gaps import gap_lists, spans_of
 if TYPE_CHECKING:
     from simulator.result import Result
 
+BESIDE = ("scenario", "ttft_tail", "replica_stats", "tenant_stats")
+"""Names in the JSON that stand beside the flat record."""
+
 
 def parts(result: Result) -> dict[str, Any]:
     """What the JSON has beside the flat record: the slowest first tokens, and the run by replica and by tenant.
