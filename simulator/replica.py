@@ -184,24 +184,20 @@ class Replica:
             self._timer = self.env.timeout(decision.until - now)
             self._timer.callbacks.append(lambda _: self._wake())
 
-    def _count(self, under_way: Pass) -> None:
-        """Its steps are over: count them, and take the memory that those after the first needed.
+    def _commit(self, under_way: Pass, now: int) -> None:
+        """The tokens of the steps exist now: count them, and let go who may leave.
 
-        Memory is taken this late because a stretch may be cut, and what was evicted would not come back.
+        Memory for those after the first is taken as late as this: a stretch may be cut, and nothing evicted comes back.
         """
-        steps, used = len(under_way.ends), under_way.used
+        queue, step, used = self.queue, under_way.step, under_way.used
         if len(used) > 1:
             self.memory.extend(used[-1] - used[0])
-        if under_way.step.decodes:
-            self.decoding.advance(steps)
+        if step.decodes:
+            self.decoding.advance(len(used))
+            finished = self.decoding.finish()
         else:
-            self.decoding.pause(steps)
-
-    def _commit(self, under_way: Pass, now: int) -> None:
-        """The tokens of the step exist now: count them, and let go who may leave."""
-        queue, step = self.queue, under_way.step
-        self._count(under_way)
-        finished = self.decoding.finish() if step.decodes else []
+            self.decoding.pause(len(used))
+            finished = []
         if step.chunks:
             if done := self._catch_up(step):
                 finished = sorted(finished + done, key=_order)

@@ -99,7 +99,8 @@ def _near(layout: Layout, most: int, guess: int) -> Iterator[str]:
     if notch is not None:
         yield (f"{most:,} replicas carry {scale_of(notch):.0%} of this traffic: "
                f"{layout.offered * scale_of(notch):,.4g} requests/s")
-    yield from looser(lab.objectives, lab.sample(Probe(most)))
+    if (sample := lab.sample(Probe(most))).follows:
+        yield from looser(lab.objectives, sample)
 
 
 def looser(objectives: Sequence[Objective], sample: Sample) -> Iterator[str]:

@@ -106,7 +106,7 @@ def cost_table(found: Plan) -> Table:
                                                   "busy"), rows,
                  "Prompts are charged what steps would not take without them, output the rest of the steps, idle "
                  "replicas apart, over all tokens. Flat out: every request queued at 0, no objective kept."
-                 + ("" if price is not None else " Give prices for dollars."))
+                 + ("" if price is not None else " --prices makes it dollars."))
 
 
 def _number(value: float | None) -> str:
@@ -128,5 +128,5 @@ def layout_table(found: Plan) -> Table:
                      f"{setup.deployment.kv_capacity_tokens:,}", setup.cost.name))
     return Table("Layouts, the cheapest first", ("a replica", "replicas", "GPUs", "an hour", "goodput a GPU",
                                                  "KV tokens a replica", "cost model"), tuple(rows),
-                 "An hour of the traffic given: in dollars where a price is given, else in GPUs, whatever their type.",
+                 "An hour of the traffic given: in dollars, or in GPUs of whatever type where no price is given.",
                  ("cost model",))

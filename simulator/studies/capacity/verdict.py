@@ -57,7 +57,7 @@ def _share(samples: Sequence[Sample], at: int, level: float) -> Interval:
     replicated where there are several seeds). The other takes each request by itself (Clopper and Pearson), which
     also bounds what so many requests can show where none of them misses.
     """
-    met, asked = sum(sample.met[at] for sample in samples), sum(sample.requests for sample in samples)
+    met, asked = sum(sample.met[at] for sample in samples), sum(sample.asked[at] for sample in samples)
     if not asked:
         return Interval(0.0, 0.0, 1.0, level)
     mean, requests = met / asked, share_interval(met, asked, level)
