@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Fields = dict[str, Any]
 """Fields of Scenario; knobs under "knobs"."""
 Arity = Literal["switch", "one", "many"]
+KERNELS = "the speed of other kernels"
 MARKS: dict[str, Arity] = {"!": "switch", "+": "many"}
 
 
@@ -41,6 +42,14 @@ class Flag:
         """The field, and the name inside of it if there is one."""
         name, _, inner = self.target.partition(".")
         return name, inner or None
+
+
+class Known(NamedTuple):
+    """A flag by its own name: what it is mapped to, or what it does that is not modelled; None: it changes nothing."""
+
+    name: str
+    meaning: Flag | str | None
+    arity: Arity
 
 
 @dataclass(frozen=True)
@@ -74,17 +83,24 @@ class Engine:
     files: tuple[str, ...] = ()
     finish: Callable[[Fields, Fields], Fields] = lambda fields, extra: fields
 
-    def lookup(self, name: str) -> tuple[str, Flag | str | None, Arity] | None:
-        """The flag's own name, what it is mapped to, or why it is not (None: it changes nothing), and its arity."""
+    def lookup(self, written: str) -> Known | None:
+        """What there is to know of a flag as it was written; None if the engine has no such flag."""
+        name = written.lstrip("-").replace("_", "-")
+        if written.startswith("-O"):    # -O3: the value is part of the word
+            return Known("compilation-config", self.flags.get("compilation-config", KERNELS), "switch")
+        return self._named(name) or self._named(name.partition(".")[0])    # --a.b 1 sets b inside of a
+
+    def _named(self, name: str) -> Known | None:
         name = self.aliases.get(name, name)
+        if name == self.model_flag or name in self.files:
+            return Known(name, None, "one")
         if name in self.flags:
-            return name, self.flags[name], self.flags[name].arity
+            return Known(name, self.flags[name], self.flags[name].arity)
         for reason, words in ((None, self.aside), *self.unmodelled.items()):
             for word in words.split():
-                arity = MARKS.get(word[-1], "one")
                 known = word.rstrip("!+")
                 if name == known or (known.endswith("*") and name.startswith(known[:-1])):
-                    return name, reason, arity
+                    return Known(name, reason, MARKS.get(word[-1], "one"))
         return None
 
     def names(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.launching import readers
-from simulator.launching.engine import Engine, Fields, Flag
+from simulator.launching.engine import KERNELS, Engine, Fields, Flag
 from simulator.launching.memory import utilization_of_static
 
 
@@ -77,7 +77,7 @@ SGLANG = Engine(
         "experts on several GPUs": "ep-size ep moe-* deepep-* enable-dp-attention! enable-dp-lm-head! "
                                    "enable-expert-parallel! enable-eplb! eplb-* ep-* init-expert-location "
                                    "expert-distribution-* enable-deepep-moe! enable-ep-moe! moe-dense-tp-size",
-        "the speed of other kernels": "attention-backend prefill-attention-backend decode-attention-backend "
+        KERNELS: "attention-backend prefill-attention-backend decode-attention-backend "
                                       "mm-attention-backend fp8-* fp4-* enable-torch-compile! torch-compile-max-bs "
                                       "torchao-config cuda-graph-max-bs disable-cuda-graph-padding! "
                                       "enable-piecewise-cuda-graph! piecewise-* enable-profile-cuda-graph! "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.launching import readers
-from simulator.launching.engine import Engine, Fields, Flag
+from simulator.launching.engine import KERNELS, Engine, Fields, Flag
 from simulator.launching.memory import kv_tokens
 
 BLOCK = 16
@@ -22,7 +22,7 @@ VLLM = Engine(
     name="vLLM",
     policy="vllm",
     starts=("vllm serve", "-m vllm.entrypoints.openai.api_server", "-m vllm.entrypoints.api_server"),
-    images=("vllm-openai", "vllm/vllm"),
+    images=("vllm-openai",),
     model_flag="model",
     flags={
         "max-num-seqs": Flag("knobs.max_num_seqs", readers.human),
@@ -94,7 +94,7 @@ VLLM = Engine(
         "experts on several GPUs": "enable-expert-parallel! no-enable-expert-parallel! enable-eplb! eplb-config "
                                    "num-redundant-experts expert-placement-strategy all2all-backend moe-backend "
                                    "enable-dbo! dbo-* ubatch-size",
-        "the speed of other kernels": "compilation-config attention-backend attention-config disable-cascade-attn! "
+        KERNELS: "compilation-config attention-backend attention-config disable-cascade-attn! "
                                       "disable-custom-all-reduce! max-seq-len-to-capture kernel-config "
                                       "max-cudagraph-capture-size optimization-level performance-mode "
                                       "decode-context-parallel-size dcp-* prefill-context-parallel-size",
