@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 Fields = dict[str, Any]
@@ -15,6 +16,8 @@ Fields = dict[str, Any]
 Arity = Literal["switch", "one", "many"]
 KERNELS = "the speed of other kernels"
 MARKS: dict[str, Arity] = {"!": "switch", "+": "many"}
+SWITCHES = ("enable-", "disable-", "no-", "skip-")
+"""How the names of switches begin, where only their family is known."""
 
 
 class NotModelled(Exception):
@@ -65,7 +68,7 @@ class Engine:
         flags: What is mapped, by flag without its dashes, dashes inside.
         aliases: Other spellings.
         aside: Flags that change no schedule: names between blanks, "!" after a switch, "+" after one with many values.
-            A name that ends in "*" stands for all that begin so.
+            A name that ends in "*" stands for the family of all that begin so.
         unmodelled: By what they do, flags whose effect is not modelled, spelled in the same way.
         files: Flags that name a YAML file with more flags.
         finish: From the fields and the words left over for it to the fields as they are in the end.
@@ -96,14 +99,20 @@ class Engine:
             return Known(name, None, "one")
         if name in self.flags:
             return Known(name, self.flags[name], self.flags[name].arity)
-        for reason, words in ((None, self.aside), *self.unmodelled.items()):
-            for word in words.split():
-                known = word.rstrip("!+")
-                if name == known or (known.endswith("*") and name.startswith(known[:-1])):
-                    return Known(name, reason, MARKS.get(word[-1], "one"))
-        return None
+        if found := self._listed.get(name):
+            return found
+        family = next((each for each in self._listed if each.endswith("*") and name.startswith(each[:-1])), None)
+        if family is None:
+            return None
+        return Known(name, self._listed[family].meaning, "switch" if name.startswith(SWITCHES) else "one")
+
+    @cached_property
+    def _listed(self) -> dict[str, Known]:
+        """All flags that are not mapped, families with their star."""
+        words = ((word, reason) for reason, listed in ((None, self.aside), *self.unmodelled.items())
+                 for word in listed.split())
+        return {(name := word.rstrip("!+")): Known(name, reason, MARKS.get(word[-1], "one")) for word, reason in words}
 
     def names(self) -> list[str]:
         """All flags that it knows, for a hint."""
-        listed = " ".join([self.aside, *self.unmodelled.values()]).split()
-        return [*self.flags, *(word.rstrip("!+") for word in listed if "*" not in word)]
+        return [*self.flags, *(name for name in self._listed if "*" not in name)]

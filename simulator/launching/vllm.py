@@ -86,9 +86,10 @@ VLLM = Engine(
                                    "disable-chunked-mm-input! skip-mm-profiling! enable-mm-embeds! "
                                    "interleave-mm-strings! video-pruning-rate language-model-only!",
         "asynchronous scheduling": "async-scheduling! no-async-scheduling! disable-async-output-proc! "
-                                   "num-scheduler-steps multi-step-stream-outputs stream-interval",
+                                   "num-scheduler-steps",
+        "tokens that are sent in groups": "stream-interval multi-step-stream-outputs",
         "limits on partial prefills": "max-num-partial-prefills max-long-partial-prefills "
-                                      "disable-chunked-mm-input! scheduler-delay-factor",
+                                      "scheduler-delay-factor",
         "KV cache outside of the GPU": "swap-space cpu-offload-* kv-transfer-config kv-offloading-size "
                                        "kv-offloading-backend kv-events-config offload-* preemption-mode",
         "experts on several GPUs": "enable-expert-parallel! no-enable-expert-parallel! enable-eplb! eplb-config "
