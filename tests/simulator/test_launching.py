@@ -215,7 +215,8 @@ def test_any_line_is_translated_or_refused(words: list[str]) -> None:
      {"--swap-space": "KV cache outside of the GPU", "--limit-mm-per-prompt": "images, audio and video",
       "--max-num-partial-prefills": "limits on partial prefills"}),
     ("docker run --gpus all --shm-size 1g -p 8080:80 -v $PWD/data:/data "
-     "ghcr.io/huggingface/text-generation-inference:3.3 --model-id meta-llama/Llama-3.1-8B --speculate 2 --trust-remote-code --max-best-of 1",
+     "ghcr.io/huggingface/text-generation-inference:3.3 "
+     "--model-id meta-llama/Llama-3.1-8B --speculate 2 --trust-remote-code --max-best-of 1",
      {"--speculate": "speculative decoding"}),
     ("trtllm-serve meta-llama/Llama-3.1-8B --host localhost --backend pytorch --ep_size 2 --num_postprocess_workers 4",
      {"--ep_size": "experts on several GPUs"}),
