@@ -50,6 +50,7 @@ class Replica:
         self.decoding = (ListedSet if exact else LockstepSet)(memory.block_size, self.record.span)
         self.queue = Queue(self.decoding, policy.urgency())
         self._plan, self._idle = policy.plan, policy.idle
+        self._keeps = type(policy).leaving is not Policy.leaving    # it may keep those who have finished
         self._contract = Contract(policy, self.queue, memory)
         self.finished = 0
         self._outputs, self._watch = outputs, watch
@@ -82,7 +83,7 @@ class Replica:
             if self._on_refuse:
                 self._on_refuse(request)
             return
-        self.record.sent.extend((request.index, request.arrival))
+        self.record.send(request.index, request.arrival)
         self.queue.wait(request)
         if self._asleep:
             self._wake()
@@ -183,36 +184,31 @@ class Replica:
             self._timer = self.env.timeout(decision.until - now)
             self._timer.callbacks.append(lambda _: self._wake())
 
-    def _count(self, under_way: Pass) -> None:
-        """Its steps are over: count them, and take the memory that those after the first needed.
+    def _commit(self, under_way: Pass, now: int) -> None:
+        """The tokens of the steps exist now: count them, and let go who may leave.
 
-        Memory is taken this late because a stretch may be cut, and what was evicted would not come back.
+        Memory for those after the first is taken as late as this: a stretch may be cut, and nothing evicted comes back.
         """
-        steps, used = len(under_way.ends), under_way.used
+        queue, step, used = self.queue, under_way.step, under_way.used
         if len(used) > 1:
             self.memory.extend(used[-1] - used[0])
-        if under_way.step.decodes:
-            self.decoding.advance(steps)
+        if step.decodes:
+            self.decoding.advance(len(used))
+            finished = self.decoding.finish()
         else:
-            self.decoding.pause(steps)
-
-    def _commit(self, under_way: Pass, now: int) -> None:
-        """The tokens of the step exist now: count them, and let go who may leave."""
-        queue, step = self.queue, under_way.step
-        self._count(under_way)
-        finished = self.decoding.finish() if step.decodes else []
+            self.decoding.pause(len(used))
+            finished = []
         if step.chunks:
             if done := self._catch_up(step):
                 finished = sorted(finished + done, key=_order)
             self.memory.computed(step.chunks)
-        if finished:
+        if finished and (self._keeps or self._cancelled):
             queue.hold(finished)
         if self._cancelled:
             self._drop_cancelled(now)
             finished = [request for request in finished if request.order in queue.held]
-        if queue.held:
-            for request in self.policy.leaving(finished, queue):
-                self._let_go(request, now)
+        for request in self.policy.leaving(finished, queue) if queue.held else finished:
+            self._let_go(request, now)
         if self._watch:
             self._watch.committed(len(under_way.ends))
 
@@ -245,11 +241,11 @@ class Replica:
                 self._on_cancel(request)
 
     def _let_go(self, request: Request, now: int) -> None:
-        if request.order not in self.queue.held:
+        if self._keeps and request.order not in self.queue.held:
             self._contract.complain(f"lets go request {request.index}, which has not finished", now)
         self.memory.release(request)
         self.queue.let_go(request)
-        self.record.stays.extend((request.index, request.admitted, now))    # type: ignore[arg-type]
+        self.record.stay(request.index, request.admitted, now)    # type: ignore[arg-type]
         request.admitted = None
         self.finished += 1
         if self._on_finish:

@@ -79,7 +79,7 @@ def plan(simulated: Simulated, scaling: Scaling, common: Common,
         "tensor_parallel_sizes": _sizes(tensor_parallel_sizes),
         "replications": values.count("--replications", replications)}
     with Bar("plan", unit="runs", quiet=common.quiet, log=True) as bar:
-        found = study(backend=scaling.chosen, told=lambda what, done, of: bar.many(f"plan: {what}", done, of), **options)
+        found = study(backend=scaling.chosen, told=bar.many, **options)
     if directory:
         directory.write(_files(found))
     command = ["batchsim", "run", *(["--policy", policy] if policy else []),

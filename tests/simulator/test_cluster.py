@@ -202,6 +202,23 @@ def test_each_replica_is_a_process_in_the_trace_events() -> None:
     assert requests == [(1, "request 0"), (1, "request 2"), (2, "request 1")]
 
 
+def test_where_nobody_is_served_there_is_nothing_to_tell() -> None:
+    made = trace_of((0, 500, 5), (0, 500, 5))
+    result = run(scenario(made, replicas=3, max_model_len=100))
+    summary = result.summary()
+    assert (summary["completed"], summary["rejected"], summary["gpu_seconds"]) == (0, 2, 0)
+    assert summary["busiest_replica"] is None
+    assert (len(result.steps), len(result.requests)) == (0, 2)
+    assert {event["ph"] for event in result.trace_events()} == {"M"}
+    assert len(result.ledger_over_time("kv").edges) == 1
+
+
+def test_an_idle_replica_has_a_process_without_slices() -> None:
+    result = run(scenario(trace_of((0, 4, 2)), replicas=2))
+    assert {event["pid"] for event in result.trace_events() if event["ph"] == "X"} == {1}
+    assert result.ledger_over_time("slots", 2).parts["idle"] == [10 * result.slots.count] * 2
+
+
 def test_the_router_counts_who_waits_there_and_who_is_ready() -> None:
     # Four come at 0 and two have room; at 20 one answer is there, at 25 the last one hangs up, at 30 the other answer.
     rows = [(0, 4, 2), (0, 4, 3), (0, 4, 1), (5, 4, 50)]

@@ -55,9 +55,10 @@ class Bound:
         """The bound and its reason in a sentence."""
         of = {"cap": "the cap on sequences", "KV": f"KV cache at {self.context:,.0f} tokens each",
               "requests": "as many requests as there are"}[self.limit]
+        prompts = f"prompts add {self.prefill:,.0f} s" if self.prefill else "prompts add nothing for certain"
         return (f"Throughput alone asks for {self.replicas:,} or more: at most {self.at_once:,} sequences run at once "
                 f"({of}), so that the output tokens take {self.steps:,.0f} full steps and {self.decode:,.0f} s of one "
-                f"replica, prompts add {self.prefill:,.0f} s, and all of it is to be done in {self.available:,.0f} s.")
+                f"replica, {prompts}, and all of it is to be done in {self.available:,.0f} s.")
 
 
 def throughput_bound(setup: Setup, objectives: Sequence[Objective]) -> Bound:

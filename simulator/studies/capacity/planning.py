@@ -81,7 +81,7 @@ class Plan:
         return json.dumps(self.records(), indent=1, allow_nan=False) + "\n"
 
     def frame(self) -> pd.DataFrame:
-        """A row a simulation; columns as in `records.COLUMNS`."""
+        """A row a simulation: what was run, and what it came to."""
         from simulator.studies.capacity.records import frame
         return frame(self)
 

@@ -106,7 +106,7 @@ def cost_table(found: Plan) -> Table:
                                                   "busy"), rows,
                  "Prompts are charged what steps would not take without them, output the rest of the steps, idle "
                  "replicas apart, over all tokens. Flat out: every request queued at 0, no objective kept."
-                 + ("" if price is not None else " Give prices for dollars."))
+                 + ("" if price is not None else " --prices makes it dollars."))
 
 
 def _number(value: float | None) -> str:

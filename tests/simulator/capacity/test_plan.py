@@ -234,6 +234,7 @@ def test_faster_traffic_is_the_same_requests_closer_together() -> None:
     ({"request_rate": float("inf")}, "a plan needs requests that come over time, and all of these come at once"),
     ({"max_concurrency": 4}, "a plan needs clients that do not wait for each other"),
     ({"autoscale": "queue:3", "max_replicas": 4}, "a plan looks for a number of replicas that stays"),
+    ({"max_model_len": 5}, "no replica of this kind can serve a single request of the trace"),
     ({"prices": {"h200": 3.0}}, "there is no price for h100-80: give --prices h100-80=DOLLARS, or none at all"),
     ({"slo": ["p99_ttf:5"]}, "unknown latency 'ttf': did you mean 'ttft'?"),
     ({"slo": ["ttft:5"]}, "--slo takes pP_METRIC:MS such as p99_ttft:500, not 'ttft:5'"),
