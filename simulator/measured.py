@@ -170,17 +170,17 @@ class Measured:
         """Slot-seconds lost to idle slots beside those lost to padding."""
         return waste(self.record, self.slot_ledger)
 
-    @property
+    @cached_property
     def limits(self) -> dict[str, float] | None:
         """Why the queue stands still, as shares of the time in steps; see `limits.limits`."""
         return limits(each.record for each in self.served)
 
-    @property
+    @cached_property
     def ttft_tail(self) -> Tail | None:
         """The slowest first tokens, and what held each of them up; None if nobody was answered."""
         return ttft_tail([each.record for each in self.served], self.timeline)
 
-    @property
+    @cached_property
     def filling_rate(self) -> float | None:
         """Requests a second that would keep every slot busy, about; see `filling.filling_rate`."""
         hits = self.prefix_hits

@@ -26,6 +26,7 @@ from simulator.scenarios import read_scenario, record
 from simulator.scenarios.docs import described
 from simulator.scenarios.template import HEADINGS, SHOWN, template
 from simulator.scenarios.yaml_text import parse
+from simulator.studies.campaign import Found, Store, campaign
 from simulator.traffic import as_read
 
 Write = Callable[[str], Path]
@@ -332,3 +333,20 @@ def test_the_bill_is_of_the_gpu_time_paid() -> None:
     assert paid["dollars_per_million_output_tokens"] == pytest.approx(paid["dollars"] / 5 * 1e6)
     unpaid = sim.simulate(prices={"h200": 9}, **options).summary()
     assert (unpaid["dollars"], unpaid["dollars_per_million_output_tokens"]) == (None, None)
+
+
+# ---- Campaigns
+
+def p50(scenario: Scenario) -> float:
+    """What is measured: the median TTFT."""
+    return float(sim.run(scenario).summary()["median_ttft_ms"])
+
+
+def test_a_point_of_a_campaign_carries_what_was_asked(tmp_path: Path) -> None:
+    asked = Scenario(num_prompts=10, rate_scale=2.0)
+    with Store(tmp_path, told=print) as store:
+        found = campaign({"a": asked}, p50, store=store)["a"]
+    assert isinstance(found, Found)
+    path = next((tmp_path / "points").glob("*.json"))
+    assert read_scenario(path).scenario() == asked.but(knobs=record(asked)["knobs"])
+    assert p50(read_scenario(path).scenario()) == found.value
