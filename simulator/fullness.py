@@ -1,15 +1,18 @@
-"""Fullness: how many sequences compute new tokens, bin by bin of the run's time. It reads the slot ledger."""
+"""Fullness: how many sequences compute new tokens, bin by bin of the run's time. It knows no metric."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 import numpy as np
 
-from simulator.binned import Binned
+from simulator.areas import Level
+from simulator.columns import Ints
+from simulator.ledger import useful_rows
+from simulator.record import Record
 
 BINS = 60
 """As many as fit on a line."""
@@ -29,10 +32,11 @@ class Fullness:
     sequences: Sequence[float]
 
     @classmethod
-    def of(cls, slots: Binned) -> Fullness:
-        """By a slot ledger over time."""
-        useful = np.add(slots.parts["decode"], slots.parts["prefill"])
-        return cls(((slots.edges[1:] - slots.edges[0]) / 1e9).tolist(), (useful / np.diff(slots.edges)).tolist())
+    def of(cls, records: Iterable[Record], edges: Ints) -> Fullness:
+        """Of all replicas, between these edges (ns)."""
+        areas = [Level(record.plan("start"), record.plan_ends, useful_rows(record)).between(edges)
+                 for record in records]
+        return cls(((edges[1:] - edges[0]) / 1e9).tolist(), (sum(areas) / np.diff(edges)).astype(float).tolist())
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""

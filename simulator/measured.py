@@ -180,7 +180,8 @@ class Measured:
     @cached_property
     def fullness(self) -> Fullness | None:
         """The batch over time; None if no step ran."""
-        return Fullness.of(self.ledger_over_time("slots", FULLNESS_BINS)) if len(self.record.ends) else None
+        records = [each.record for each in self.served]
+        return Fullness.of(records, edges_of(self.record, FULLNESS_BINS)) if len(self.record.ends) else None
 
     @cached_property
     def ttft_tail(self) -> Tail | None:

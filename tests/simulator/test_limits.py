@@ -87,12 +87,19 @@ def test_the_document_has_it_with_names() -> None:
 def test_the_batch_over_time_is_what_computes_new_tokens() -> None:
     """Two at once for three steps, then nobody until 6000, then one for three steps: thirds of 9000 ns."""
     found = ran([(0, 4, 3), (0, 4, 3), (6000, 4, 3)])
-    whole = Fullness.of(found.ledger_over_time("slots", 3))
+    whole = Fullness.of([found.record], np.array([0, 3000, 6000, 9000]))
     assert (whole.ends, whole.sequences) == ([3e-6, 6e-6, 9e-6], [2, 0, 1])
     assert whole.drawn() == "█ ▄"
     assert found.fullness is not None
     assert len(found.fullness.sequences) == BINS
     assert np.mean(found.fullness.sequences) == pytest.approx((2 * 3 + 3) / 9)
+
+
+def test_the_batch_over_time_is_that_of_the_slot_ledger() -> None:
+    found = simulate("azure-conv-2023", num_prompts=300, rate_scale=8, replicas=2, knobs={"max_num_seqs": 16})
+    parts = found.ledger_over_time("slots", BINS).frame()
+    assert found.fullness is not None
+    assert found.fullness.sequences == pytest.approx((parts["decode"] + parts["prefill"]).tolist())
 
 
 def test_where_nothing_ran_nothing_is_said() -> None:
