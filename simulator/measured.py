@@ -16,6 +16,8 @@ from simulator.cluster import Cluster
 from simulator.distribution import Distribution
 from simulator.errors import InputError, choose
 from simulator.filling import filling_rate
+from simulator.fullness import BINS as FULLNESS_BINS
+from simulator.fullness import Fullness
 from simulator.gaps import spans_of, token_gaps
 from simulator.gate import REFUSED, SHED
 from simulator.ledger import LEDGERS, Ledger, together, token_ledger
@@ -174,6 +176,11 @@ class Measured:
     def limits(self) -> dict[str, float] | None:
         """Why the queue stands still, as shares of the time in steps; see `limits.limits`."""
         return limits(each.record for each in self.served)
+
+    @cached_property
+    def fullness(self) -> Fullness | None:
+        """The batch over time; None if no step ran."""
+        return Fullness.of(self.ledger_over_time("slots", FULLNESS_BINS)) if len(self.record.ends) else None
 
     @cached_property
     def ttft_tail(self) -> Tail | None:
