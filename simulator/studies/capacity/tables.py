@@ -29,10 +29,11 @@ def neighbour_table(found: Plan) -> Table:
     """One fewer, the answer, one more."""
     assert found.around
     rows = tuple(_run(found, probe, name) for probe, name in zip(found.around.neighbours, names(found), strict=True))
+    several = "Met by: of the objective kept by least. " if len(found.question.objectives) > 1 else ""
     return Table("The answer and its neighbours", ("", "met by", "interval", "kept", "p99 TTFT", "p99 TPOT",
                                                    "requests/s", "goodput", "busy"), rows,
-                 "Latencies in ms; they and the rates are of the first seed. Busy: the share of the time in which a "
-                 "step runs.")
+                 f"{several}Latencies in ms; they and the rates are of the first seed. Busy: the share of the time in "
+                 "which a step runs.")
 
 
 def names(found: Plan) -> list[str]:
@@ -46,7 +47,7 @@ def names(found: Plan) -> list[str]:
 def _run(found: Plan, probe: Probe, name: str) -> tuple[str, ...]:
     lab = found.best.runs
     verdict, sample = lab.verdict(probe.replicas, probe.scale, probe.change), lab.sample(probe)
-    share = min(verdict.shares, key=lambda each: each.low)
+    share, _ = verdict.tightest
     return (name, f"{share.mean:.2%}", f"{share.low:.2%} to {share.high:.2%}", _kept(verdict),
             _ms(sample.latencies["p99_ttft"]), _ms(sample.latencies["p99_tpot"]), f"{sample.offered:,.4g}",
             f"{sample.good:,.4g}", f"{sample.work.busy_share:.1%}")
@@ -67,7 +68,7 @@ def binding_table(found: Plan) -> Table:
     fewer = found.question.find == "replicas" and (found.best.replicas or 1) > 1
     rows: list[tuple[str, ...]] = []
     for one in found.around.relaxed:
-        share = min(one.verdict.shares, key=lambda each: each.low)
+        share, _ = one.verdict.tightest
         answer = (f"{one.replicas:,}" if one.replicas is not None else
                   f"{scale_of((one.notch or 0) - found.around.top) - 1:+.0%}")
         rows.append(((RELAXED | TRIED)[one.key][0], words(one.key), f"{share.mean:.2%}", _kept(one.verdict), answer))

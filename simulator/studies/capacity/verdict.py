@@ -37,6 +37,11 @@ class Verdict:
                                                                                   strict=True))
 
     @property
+    def tightest(self) -> tuple[Interval, float]:
+        """The share that is kept by least or missed by most, and what is wanted of it."""
+        return min(zip(self.shares, self.wanted, strict=True), key=lambda pair: pair[0].low - pair[1])
+
+    @property
     def fails(self) -> bool:
         """Whether some objective is missed for sure, or the backlog grows."""
         return not self.follows or any(found.high < wanted for found, wanted in zip(self.shares, self.wanted,

@@ -53,6 +53,12 @@ def test_the_search_finds_the_smallest_and_has_asked_the_one_below(answer: int, 
     assert len(asked) <= 26
 
 
+@given(enough=st.sets(st.integers(1, 60)), guess=st.integers(1, 60))
+def test_it_ends_with_one_that_suffices_even_where_more_is_not_always_better(enough: set[int], guess: int) -> None:
+    found = fewest(lambda numbers: [number in enough for number in numbers], 1, guess, 60)
+    assert found in enough or (found is None and 60 not in enough)
+
+
 @given(answer=st.integers(-200, 200), guess=st.integers(-200, 200))
 def test_the_largest_is_found_alike(answer: int, guess: int) -> None:
     assert highest(lambda numbers: [number <= answer for number in numbers], -200, guess, 200) == answer
