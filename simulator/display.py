@@ -10,7 +10,7 @@ import numpy as np
 
 from simulator.account import Account
 from simulator.details import parts
-from simulator.measured import latencies, numbers, tables
+from simulator.run_tables import latencies, numbers, tables
 from simulator.tables import Table
 from traces.sketch import steps
 

@@ -1,4 +1,4 @@
-"""One run on a console: a title, and the tables of `measured`. Nothing is computed."""
+"""One run on a console: a title, its batch over time, and the tables of `run_tables`. Nothing is computed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import Console
 
 from simulator.cli.tables import print_table
-from simulator.measured import tables
+from simulator.fullness import Fullness
+from simulator.run_tables import shown, tables
 
 
 def print_summary(console: Console, document: Mapping[str, Any]) -> None:
@@ -21,8 +22,18 @@ def print_summary(console: Console, document: Mapping[str, Any]) -> None:
     title = (f"{document['policy']} on {document['trace']}, {document['load']}: {document['model_id']} on "
              f"{_gpus(document)}")
     console.print(title, style="bold", markup=False)
-    for table in tables({str(document["policy"]): document}):
+    served, *others = tables({str(document["policy"]): document})
+    print_table(console, served)
+    if document["batch_over_time"]:
+        _print_batch(console, Fullness(*document["batch_over_time"].values()))
+    for table in others:
         print_table(console, table)
+
+
+def _print_batch(console: Console, full: Fullness) -> None:
+    """The batch over time as a line of bars."""
+    title = f"batch over {full.ends[-1]:,.4g} s, up to {shown(max(full.sequences))} sequences"
+    console.print(f"\n{title}\n|{full.drawn()}|", markup=False)
 
 
 def _gpus(summary: Mapping[str, Any]) -> str:

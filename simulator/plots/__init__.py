@@ -24,7 +24,7 @@ from simulator.plots.ladder import ladder_figure, plot_ladder
 from simulator.plots.ledgers import ledger_figure, plot_ledger
 from simulator.plots.strip import plot_strip, strip_figure
 from simulator.plots.style import save_figure, svg_of
-from simulator.plots.summaries import latencies_figure, queue_figure
+from simulator.plots.summaries import batches_figure, latencies_figure, queue_figure
 from simulator.plots.sweep import heatmap_figure, pareto_figure, plot_heatmap, plot_pareto
 from simulator.plots.timeline import plot_timeline, timeline_figure
 from simulator.plots.traffic import traffic_figure
@@ -34,6 +34,7 @@ __all__ = [
     "backlog_figure",
     "batch_figure",
     "batch_frame",
+    "batches_figure",
     "caveats_figure",
     "contention_figure",
     "costs_figure",

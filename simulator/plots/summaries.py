@@ -1,4 +1,4 @@
-"""Saved runs side by side: their latencies, and what kept their queues from moving. Draws their JSON, knows no run."""
+"""Saved runs side by side: latencies, batches over time, what stopped the queues. Draws their JSON, knows no run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from simulator.metrics import METRICS
-from simulator.plots.style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, SOFT, VERMILION, new_figure, our_style
+from simulator.plots.style import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    PURPLE,
+    SKY,
+    SOFT,
+    VERMILION,
+    new_figure,
+    our_style,
+    plain_numbers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,4 +106,23 @@ def queue_figure(runs: Runs) -> Figure:
         ax.invert_yaxis()
         ax.tick_params(axis="y", length=0)
         figure.legend(*ax.get_legend_handles_labels(), loc="outside lower left", ncols=3)
+    return figure
+
+
+def batches_figure(runs: Runs) -> Figure:
+    """Sequences that compute new tokens over time, a line a run that ran any step."""
+    with our_style():
+        figure = new_figure(2.6)
+        ax = figure.add_subplot()
+        for turn, (label, run) in enumerate(runs.items()):
+            if over_time := run["batch_over_time"]:
+                ax.stairs(over_time["sequences"], [0, *over_time["end_s"]], baseline=None, label=label,
+                          color=COLOURS[turn % len(COLOURS)], linewidth=1.6)
+        ax.set(xlabel="time since the first request (s)", ylabel="sequences", ylim=(0, None))
+        ax.margins(x=0)
+        ax.grid(axis="y")
+        for axis in (ax.xaxis, ax.yaxis):
+            plain_numbers(axis)
+        if len(runs) > 1:
+            figure.legend(*ax.get_legend_handles_labels(), loc="outside upper left", ncols=4)
     return figure

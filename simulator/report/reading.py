@@ -115,11 +115,12 @@ def _runs(directory: Path) -> dict[str, dict[str, Any]]:
 
 
 def _chapter_of(directory: Path, runs: Mapping[str, dict[str, Any]]) -> Chapter:
-    from simulator.plots import latencies_figure, queue_figure, svg_of
+    from simulator.plots import batches_figure, latencies_figure, queue_figure, svg_of
     account = account_of(runs)
     words = {"latencies": ("Latencies", "A line a run, from the median to the 99th percentile."),
+             "batch": ("Batch over time", "Sequences that compute new tokens."),
              "queue": ("What stops the queue", "The time in steps, by what keeps the next request out of the batch.")}
-    drawn = {"latencies": latencies_figure(runs), "queue": queue_figure(runs)}
+    drawn = {"latencies": latencies_figure(runs), "batch": batches_figure(runs), "queue": queue_figure(runs)}
     pictures = tuple(Picture(*words[name], drawing(svg_of(figure), name, ". ".join(words[name])))
                      for name, figure in drawn.items())
     return Chapter("run", account, _scenario(next(iter(runs.values()))), pictures,

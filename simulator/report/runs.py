@@ -7,7 +7,7 @@ from typing import Any
 
 from simulator.account import Account
 from simulator.errors import InputError
-from simulator.measured import shown, tables
+from simulator.run_tables import shown, tables
 
 Record = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from worlds import trace_of
 
 import simulator as sim
 from cost_models import Constant
-from simulator.measured import latencies, numbers, tables
+from simulator.run_tables import latencies, numbers, tables
 
 TRACE = trace_of([(0, 5, 3), (0, 5, 9), (40_000_000, 8, 2), (90_000_000, 8, 4)])
 WORLD = {"cost_model": Constant(10_000_000), "kv_capacity_tokens": 1000}
@@ -82,4 +82,4 @@ def test_many_replicas_are_told_by_their_ends() -> None:
     run = {"replica_stats": [{"replica": at, "busy": at / 100, **share} for at in range(1, 41)]}
     found = tables({"a": run})[-1]
     assert [row[0] for row in found.rows] == ["40", "39", "38", "37", "36", "35", "6", "5", "4", "3", "2", "1"]
-    assert found.note == "The busiest and the idlest; 28 lie between."
+    assert found.note == "The busiest and the idlest; 28 between."
