@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from simulator.account import Account
 from simulator.facts import facts_of, trust_in
 from simulator.remarks import turns_remark
+from simulator.studies.capacity.objectives import percent
 
 if TYPE_CHECKING:
     from simulator.studies.capacity.planning import Plan
@@ -25,7 +26,7 @@ def account(found: Plan) -> Account:
 def _question(found: Plan) -> str:
     asked, scenario = found.question, found.question.scenario
     policy, trace = (getattr(each, "name", each) for each in (scenario.policy, scenario.trace))
-    kept = ", and ".join(map(str, asked.objectives))
+    kept = ", and ".join(f"{percent(each.share)} of requests with {each}" for each in asked.objectives)
     if asked.find == "rate":
         count = f"{scenario.replicas:,} replica{'s' if scenario.replicas > 1 else ''} of {policy}"
         return f"How much of the traffic of {trace} do {count} carry, keeping these objectives: {kept}?"
