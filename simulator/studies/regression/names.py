@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from simulator.errors import InputError
 from simulator.metrics import METRICS, json_keys
 
-STEM = re.compile(r"(?P<stem>mean|median|std|p[\d.]+)_(?P<metric>\w+)_ms")
+STEM = re.compile(r"(?P<stem>mean|median|std|p\d{1,3}(?:\.\d+)?)_(?P<metric>\w+)_ms")
 NAMES = tuple(name for metric in METRICS for name in json_keys(metric))
 """What a simulated run tells, as the JSON spells it."""
 SPEED = ("duration", "request_throughput", "output_throughput", "total_token_throughput", "gpu_seconds")

@@ -135,8 +135,8 @@ def _current(known: Baseline, asked: ScenarioFile | None, scenario: Source | Non
     if scenario is not None:
         return _scenario(scenario, **changes)
     if asked is None:
-        raise InputError(f"{known.path}: was measured, so it cannot be run again: give the current measurement with "
-                         "--result, or a scenario to hold against it")
+        raise InputError(f"{known.path}: has no scenario to run again: give the current measurement with --result, or "
+                         "a scenario to hold against it")
     return _scenario(asked, **changes)
 
 

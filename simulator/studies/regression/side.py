@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from math import isfinite
 from typing import Any, Literal
 
 from cost_models import CostModel, CostModelError, StepShape
@@ -25,6 +24,8 @@ DEFINITIONS = {"tpot": "the first token excluded", "itl": "between tokens", "per
 """How a simulated run measures what other tools measure otherwise."""
 NOT_STATED = "not stated"
 DIGITS = 16
+LARGEST = 1e300
+"""What is not smaller is no measurement; infinities and what is no number are not."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def measured(document: Mapping[str, Any]) -> dict[str, float | None]:
 
 def number(value: Any) -> float | None:
     """A finite number; None for anything else."""
-    plain = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    plain = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST
     return value if plain else None
 
 
