@@ -111,9 +111,7 @@ def _tell(found: Regression, common: Common) -> None:
 
 
 def _accept(found: Regression, reason: str) -> None:
-    """Write the baselines anew; one that nothing changed for stays as it is."""
-    if not found.compared:
-        raise Exit(found.status)
-    for each in found.compared:
-        accepted = regression.accept(each, reason)
-        note(f"{each.name}: {'accepted' if accepted else 'nothing has changed, so nothing was written'}")
+    """Write the baselines anew that something changed for."""
+    accepted = regression.accept(found, reason)
+    note(f"accepted: {', '.join(each.path for each in accepted)}" if accepted else
+         "nothing has changed, so nothing was written")

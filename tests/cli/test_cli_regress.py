@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 from oldest_first import SOURCE
 
 Call = Callable[..., tuple[int, str, str]]
@@ -110,12 +113,12 @@ def test_a_change_that_is_meant_goes_in_with_its_reason(saved: Call) -> None:
     assert saved(*changed)[0] == 1
     status, _, err = saved(*changed, "--accept", "four are enough")
     assert status == 0
-    assert err.endswith("base: accepted\n")
+    assert err.endswith("accepted: base.json\n")
     history = json.loads(Path("base.json").read_text())["history"]
     assert [entry["reason"] for entry in history] == ["saved", "four are enough"]
     assert saved("regress", "--baseline", "base.json")[0] == 0
     status, _, err = saved("regress", "--baseline", "base.json", "--accept", "again")
-    assert (status, err.splitlines()[-1]) == (0, "base: nothing has changed, so nothing was written")
+    assert (status, err.splitlines()[-1]) == (0, "nothing has changed, so nothing was written")
 
 
 def test_tolerances_are_kept_with_the_baseline_and_flags_win(saved: Call) -> None:
@@ -166,3 +169,39 @@ def test_the_same_bytes_under_any_hash_seed_locale_and_zone(saved: Call, tmp_pat
                          capture_output=True)
     assert ran.returncode == 1, ran.stderr
     assert written("here") == written("there")
+
+
+def blocks(language: str, wanted: str) -> str:
+    """The block of the README in this language that has these words."""
+    found = re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    [block] = [each for each in found if wanted in each]
+    return block
+
+
+def test_the_test_of_the_readme_holds_and_breaks(saved: Call) -> None:
+    code = blocks("python", "import regression")
+    assert len([line for line in code.splitlines() if line.strip()]) == 3
+    Path("baselines").mkdir()
+    Path("base.json").rename("baselines/chat.json")
+    names: dict[str, Any] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    names["test_serving_is_what_it_was"]()
+    document = json.loads(Path("baselines/chat.json").read_text())
+    document["metrics"]["steps"] += 1
+    Path("baselines/chat.json").write_text(json.dumps(document))
+    with pytest.raises(AssertionError, match=r"Regression\. chat: 1 better of 66 metrics"):
+        names["test_serving_is_what_it_was"]()
+
+
+def test_the_workflow_of_the_readme_is_one() -> None:
+    """It runs what there is, and shows the summary and keeps the files also after a failure."""
+    [job] = yaml.safe_load(blocks("yaml", "GITHUB_STEP_SUMMARY"))["jobs"].values()
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert commands[1] == "batchsim regress --baseline baselines"
+    assert all("batchsim-regress" in str(step) for step in job["steps"] if step.get("if") == "always()")
+    assert sum(step.get("if") == "always()" for step in job["steps"]) == 2
+
+
+def test_our_own_ci_checks_a_scenario_for_each_policy() -> None:
+    [line] = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line.startswith("batchsim regress")]
+    assert line.split()[2:4] == ["--baseline", "tests/golden/baselines"]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from oldest_first import SOURCE
 
 import simulator as sim
@@ -117,23 +120,23 @@ def test_an_object_in_memory_can_be_checked_and_not_kept(baseline: Path) -> None
 
 
 def test_what_is_accepted_is_kept_with_its_reason(baseline: Path) -> None:
-    [found] = regression.regress(baseline, knobs={"max_num_seqs": 4}).compared
-    accepted = regression.accept(found, "four at once is enough")
-    assert accepted is not None
+    checked = regression.regress(baseline, knobs={"max_num_seqs": 4})
+    [found] = checked.compared
+    assert [each.path for each in regression.accept(checked, "four at once is enough")] == ["tight.json"]
     assert regression.regress(baseline).passed
     first, last = read_baseline(baseline).history
     assert (first["reason"], last["reason"]) == ("saved", "four at once is enough")
     assert last["changes"]["steps"] == [found.baseline.side.metrics["steps"],    # type: ignore[union-attr]
                                         found.current.metrics["steps"]]          # type: ignore[union-attr]
     again = baseline.read_bytes()
-    assert regression.accept(regression.regress(baseline).compared[0], "nothing") is None
+    assert regression.accept(regression.regress(baseline), "nothing") == []
     assert baseline.read_bytes() == again
     assert sim.run(sim.read_scenario(baseline).scenario()).policy.slots == 4
 
 
 @pytest.mark.parametrize("reason", ["", "  "])
 def test_a_reason_is_needed(baseline: Path, reason: str) -> None:
-    [found] = regression.regress(baseline, knobs={"max_num_seqs": 4}).compared
+    found = regression.regress(baseline, knobs={"max_num_seqs": 4})
     with pytest.raises(InputError, match="is accepted for a reason"):
         regression.accept(found, reason)
 
@@ -143,8 +146,8 @@ def test_nothing_is_no_pass_and_nothing_to_accept(tmp_path: Path) -> None:
         assert (found.outcome, found.status) == (NOTHING, 3)
         with pytest.raises(AssertionError, match="batchsim baseline save"):
             found.check()
-    with pytest.raises(InputError, match="nothing to accept"):
-        regression.accept(regression.regress(tmp_path / "none.json").compared[0], "because")
+        with pytest.raises(InputError, match="nothing to accept"):
+            regression.accept(found, "because")
 
 
 def test_other_traffic_is_another_question(baseline: Path) -> None:
@@ -192,7 +195,7 @@ def test_a_result_stands_for_a_baseline_or_for_a_run(baseline: Path) -> None:
     assert regression.regress("run.json").passed
     assert regression.regress("run.json", results=["slow.json"]).outcome == REGRESSION
     with pytest.raises(InputError, match="is a plain result, which keeps no history"):
-        regression.accept(regression.regress("run.json", results=["slow.json"]).compared[0], "because")
+        regression.accept(regression.regress("run.json", results=["slow.json"]), "because")
     with pytest.raises(InputError, match="results take the place of a run"):
         regression.regress("run.json", TIGHT, results=["slow.json"])
 
@@ -211,6 +214,49 @@ def test_a_damaged_baseline_is_one_line(baseline: Path, change: dict[str, object
     with pytest.raises(InputError, match=words) as told:
         regression.regress(baseline)
     assert "\n" not in str(told.value)
+
+
+def test_all_is_accepted_or_nothing(baseline: Path) -> None:
+    Path("all").mkdir()
+    regression.save("all/a.json", TIGHT)
+    sim.run(TIGHT).save("all/b.json")    # a plain result
+    before = Path("all/a.json").read_bytes()
+    with pytest.raises(InputError, match=r"all/b\.json: is a plain result"):
+        regression.accept(regression.regress("all", knobs={"max_num_seqs": 4}), "because")
+    assert Path("all/a.json").read_bytes() == before
+
+
+plain = st.none() | st.booleans() | st.floats(allow_nan=False) | st.integers(-9, 9) | st.text(max_size=3)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("saved") / "base.json"
+    regression.save(path, TIGHT.but(num_prompts=3))
+    return path
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(["metrics", "definitions", "conditions", "origin", "spread", "notes", "tolerances", "history",
+                        "scenario", "kind"]), st.sampled_from([None, "steps", "step_error", "all", "trace", "files"]),
+       plain | st.lists(plain, max_size=2) | st.dictionaries(st.sampled_from(["steps", "all", "ttft", "x"]), plain))
+def test_whatever_stands_in_a_baseline_is_read_or_refused(saved: Path, key: str, inner: str | None,
+                                                          value: object) -> None:
+    document = json.loads(saved.read_text())
+    if inner is not None and isinstance(document[key], dict):
+        document[key][inner] = value
+    else:
+        document[key] = value
+    path = saved.with_name("other.json")
+    path.write_text(json.dumps(document))
+    try:
+        found = read_baseline(path)
+    except InputError as error:
+        assert "\n" not in str(error)    # noqa: PT017
+        return
+    with suppress(InputError):
+        regression.regress(path, results=[saved]).to_dict()
+    assert found.name == "other"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "\x00", '{"a": 1}'])

@@ -14,8 +14,9 @@ from typing import Any
 
 from simulator.errors import InputError
 from simulator.saved import write_whole
+from simulator.scenarios import read_scenario
 from simulator.scenarios.record import IN_MEMORY
-from simulator.studies.regression.recorded import side_of
+from simulator.studies.regression.recorded import read_json, read_side
 from simulator.studies.regression.side import Side, number
 from simulator.studies.regression.tolerances import stated
 from simulator.summary import date
@@ -89,7 +90,7 @@ def read_baseline(path: str | os.PathLike[str]) -> Baseline:
     where = os.fspath(path)
     document = read_json(where)
     if not isinstance(document, Mapping) or document.get("format") != FORMAT:
-        return Baseline(where, side_of(where, document), {}, kept=False)
+        return Baseline(where, read_side(where), {}, kept=False)
     if document.get("format_version") != FORMAT_VERSION:
         raise InputError(f"{where}: is a baseline of format {document.get('format_version')!r}, and this version reads "
                          f"{FORMAT_VERSION}: save it again")
@@ -102,23 +103,22 @@ def read_baseline(path: str | os.PathLike[str]) -> Baseline:
                          "again") from None
 
 
-def read_json(where: str) -> Any:
-    """What a file of JSON says. Raises InputError if it is none."""
-    try:
-        return json.loads(Path(where).read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"{where}: cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError):
-        raise InputError(f"{where}: is not JSON") from None
-
-
 def _baseline(where: str, document: Mapping[str, Any]) -> Baseline:
-    metrics = document["metrics"]
-    for name, value in metrics.items():
-        if value is not None and number(value) is None:
-            raise InputError(f"{where}: '{name}' must be a number or null, not {value!r}")
+    metrics, told = dict(document["metrics"]), {name: dict(document[name]) for name in MAPPINGS}
+    for found in (metrics, told["spread"], {"step_error": told["origin"].get("step_error")}):
+        _check_numbers(where, found)
     if document["kind"] not in ("simulated", "measured"):
         raise InputError(f"{where}: its kind must be simulated or measured, not {document['kind']!r}")
-    side = Side(document["kind"], metrics, **{name: dict(document[name]) for name in MAPPINGS},
-                scenario=document["scenario"], notes=tuple(map(str, document["notes"])))
-    return Baseline(where, side, dict(document["tolerances"]), tuple(document["history"]))
+    side = Side(document["kind"], metrics, **told, scenario=document["scenario"],
+                notes=tuple(map(str, document["notes"])))
+    if side.scenario is not None:
+        read_scenario(where)    # says what is wrong with it
+    texts = {name: str(text) for name, text in document["tolerances"].items()}
+    stated(texts)
+    return Baseline(where, side, texts, tuple(map(dict, document["history"])))
+
+
+def _check_numbers(where: str, found: Mapping[str, Any]) -> None:
+    for name, value in found.items():
+        if value is not None and number(value) is None:
+            raise InputError(f"{where}: '{name}' must be a number or null, not {value!r}")

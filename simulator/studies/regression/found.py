@@ -129,6 +129,9 @@ class Regression:
         from simulator.studies.regression.junit import junit
         return junit(self)
 
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
+
     def __str__(self) -> str:
         from simulator.studies.regression.tables import tables
         return "\n\n".join([self.verdict(), *(str(each) for each in tables(self))])

@@ -6,18 +6,27 @@ import re
 from collections.abc import Iterator, Sequence
 
 from simulator.studies.regression.comparing import Change
-from simulator.studies.regression.found import NOTHING, PASS, Compared, Regression
+from simulator.studies.regression.found import PASS, Compared, Regression
 from simulator.studies.regression.names import shown, unit
 from simulator.studies.regression.tables import COLUMNS, changes_table, differing, row
 
-MARKS = {PASS: "passed", NOTHING: "compared nothing"}
+LONGEST = 60_000
+"""Characters; a comment on GitHub takes 65,536."""
 
 
 def markdown(found: Regression) -> str:
-    """The verdict, then each baseline that did not pass: the largest changes, what moved, and all metrics folded."""
+    """The verdict, then each baseline that did not pass: the largest changes, what moved, and all metrics folded.
+
+    Where that is longer than a comment may be, all metrics are left to the JSON.
+    """
+    whole = _text_of(found, folded=True)
+    return whole if len(whole) <= LONGEST else _text_of(found, folded=False)
+
+
+def _text_of(found: Regression, *, folded: bool) -> str:
     lines = [f"## batchsim regress: {found.outcome}", "", text(found.verdict())]
     for each in found.compared:
-        lines += _part(each)
+        lines += [*_part(each), *(_folded(each) if folded and each.changes else ())]
     return "\n".join(lines) + "\n"
 
 
@@ -33,12 +42,12 @@ def _part(each: Compared) -> Iterator[str]:
         yield from ("", text(differing(each)))
     if each.outcome != PASS and each.changes:
         table = changes_table(each)
-        yield from ("", *_table(table.rows))
-        if table.note:
-            yield from ("", text(table.note))
-    if each.changes:
-        yield from ("", f"<details><summary>All {len(each.changes)} metrics</summary>", "",
-                    *_table([row(change) for change in each.changes]), "", "</details>")
+        yield from ("", *_table(table.rows), "", text(table.note))
+
+
+def _folded(each: Compared) -> list[str]:
+    return ["", f"<details><summary>All {len(each.changes)} metrics</summary>", "",
+            *_table([row(change) for change in each.changes]), "", "</details>"]
 
 
 def _notes(each: Compared) -> list[str]:

@@ -6,7 +6,10 @@ file itself says by another definition is told. Where it has none, what cannot b
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -17,6 +20,7 @@ from simulator.engine_runs.run import number as seconds
 from simulator.engine_runs.run import tokens
 from simulator.errors import InputError
 from simulator.metrics import json_keys
+from simulator.scenarios import read_scenario
 from simulator.studies.regression.names import STEM
 from simulator.studies.regression.side import (
     CONDITIONS,
@@ -46,6 +50,25 @@ class Latencies(NamedTuple):
     def tokens_in_a_gap(self) -> float:
         """How many tokens come with each gap, on average: 1 where every token is a chunk of its own."""
         return sum(count - 1 for count in self.output) / len(self.itl) if self.itl else 1.0
+
+
+def read_side(path: str | os.PathLike[str]) -> Side:
+    """The side in a file. Raises InputError, one line, if it holds no result, or one of a scenario that cannot be."""
+    where = os.fspath(path)
+    found = side_of(where, read_json(where))
+    if found.scenario is not None:
+        read_scenario(where)
+    return found
+
+
+def read_json(where: str) -> Any:
+    """What a file of JSON says. Raises InputError if it is none."""
+    try:
+        return json.loads(Path(where).read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{where}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError):
+        raise InputError(f"{where}: is not JSON") from None
 
 
 def side_of(where: str, document: Any) -> Side:

@@ -17,11 +17,11 @@ from simulator.policies.making import make_policies, reference_of
 from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios import ScenarioFile, read_scenario
 from simulator.simulate import run
-from simulator.studies.regression.baseline import Baseline, new_baseline, read_baseline, read_json
+from simulator.studies.regression.baseline import Baseline, entry, new_baseline, read_baseline
 from simulator.studies.regression.causes import differences, stages
 from simulator.studies.regression.comparing import compare
 from simulator.studies.regression.found import Compared, Regression
-from simulator.studies.regression.recorded import merged, side_of
+from simulator.studies.regression.recorded import merged
 from simulator.studies.regression.side import Side, simulated
 from simulator.studies.regression.tolerances import tolerances
 
@@ -58,7 +58,7 @@ def regress(baseline: str | os.PathLike[str], scenario: Source | None = None, *,
     Args:
         baseline: What `save` wrote, or a result in its place.
         scenario: What to run; the baseline's own if not given.
-        results: To take in place of a run.
+        results: To take in place of a run; a baseline is one too.
         metrics: Names of the JSON, or of metrics, to compare; all that the baseline measured if not given.
         tolerance: Over what the baseline states: see `save`.
         told: Hears how far it has got.
@@ -81,22 +81,30 @@ def regress(baseline: str | os.PathLike[str], scenario: Source | None = None, *,
     return Regression(tuple(found), "" if found else reason)
 
 
-def accept(found: Compared, reason: str) -> Baseline | None:
-    """Make the current run the baseline, and write it with the reason; None where nothing has changed.
+def accept(found: Regression, reason: str) -> list[Baseline]:
+    """Make what runs now the baselines, and write those that change, with the reason in their history.
 
-    Raises InputError for an empty reason, and for what is no baseline or was compared in part only.
+    Raises InputError, before anything is written, for an empty reason, and where there is no baseline to replace.
     """
+    entry(reason)
+    if not found.compared:
+        raise InputError(f"{found.reason}, so there is nothing to accept")
+    accepted = [_accepted(each, reason) for each in found.compared]
+    changed = [new for new, each in zip(accepted, found.compared, strict=True) if each.baseline
+               and new.side != each.baseline.side]
+    for new in changed:
+        new.write()
+    return changed
+
+
+def _accepted(found: Compared, reason: str) -> Baseline:
     known, current = found.baseline, found.current
     if known is None or current is None:
-        raise InputError(f"{found.name}: {found.reason or 'nothing was compared'}, so there is nothing to accept")
+        raise InputError(f"{found.reason or found.name}, so there is nothing to accept")
     if not known.kept:
         raise InputError(f"{known.path}: is a plain result, which keeps no history: save it as a baseline first")
     changes = {change.name: (change.before, change.after) for change in found.changes if change.verdict != "same"}
-    accepted = known.accepted(current, reason, changes)
-    if current == known.side:
-        return None
-    accepted.write()
-    return accepted
+    return known.accepted(current, reason, changes)
 
 
 def _baselines(path: Path) -> tuple[list[Path], str]:
@@ -157,4 +165,4 @@ def _scenario(source: Source, **changes: Any) -> Scenario:
 
 
 def _recorded(paths: Paths) -> Side:
-    return merged([side_of(os.fspath(path), read_json(os.fspath(path))) for path in paths])
+    return merged([read_baseline(path).side for path in paths])

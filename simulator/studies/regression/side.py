@@ -77,7 +77,7 @@ def measured(document: Mapping[str, Any]) -> dict[str, float | None]:
     """The metrics in a document, those first that a simulated run has."""
     own = [name for name in NAMES if name in document]
     return {name: number(document[name]) for name in [*own, *(name for name in document if name not in own)]
-            if metric_of(name) and (document[name] is None or number(document[name]) is not None)}
+            if metric_of(name) and isinstance(document[name], int | float | None)}
 
 
 def number(value: Any) -> float | None:

@@ -91,7 +91,7 @@ def stated(texts: Mapping[str, str]) -> dict[str, Tolerance]:
 
 def tolerances(before: Side, after: Side, texts: Mapping[str, str]) -> Tolerances:
     """What is stated, and for the rest what the two sides call for."""
-    spread = {name: max(side.spread.get(name, 0.0) for side in (before, after))
+    spread = {name: max(side.spread.get(name) or 0.0 for side in (before, after))
               for name in {**before.spread, **after.spread}}
     said, default = stated(texts), _default(before, after)
     return Tolerances(said, *((said[ALL], f"{said[ALL]}, as stated") if ALL in said else default), spread)
