@@ -5,6 +5,7 @@ Percent of the baseline, so that seconds and tokens a second stand on one axis; 
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from simulator.plots.style import BLUE, FAINT, INK, ORANGE, SOFT, VERMILION, new_axes, new_figure, our_style
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-ROW, MARGIN = 0.24, 1.0
+WRAP = 110
+"""Characters in a line of the title."""
+ROW, MARGIN = 0.24, 0.8
 """Inches: a metric, and what stands above and below all of them."""
 WIDEST, NARROWEST = 1.0, 0.01
 """The shares of the baseline that the axis reaches at most and at least, either way."""
@@ -30,11 +33,12 @@ def regression_figure(frame: DataFrame, title: str = "") -> Figure:
         frame: As `regression.pictures.frame` makes it.
         title: Above all.
     """
+    lines = wrap(title, WRAP)
     names = list(dict.fromkeys(frame["baseline"]))
     rows = [int((frame["baseline"] == name).sum()) for name in names]
     with our_style():
-        figure = new_figure(ROW * sum(rows) + 0.35 * len(names) + (MARGIN if names else 0.4))
-        figure.suptitle(title, x=0.008, ha="left", fontsize=9.5)
+        figure = new_figure(ROW * (sum(rows) + len(lines)) + 0.35 * len(names) + (MARGIN if names else 0.2))
+        figure.suptitle("\n".join(lines), x=0.008, ha="left", fontsize=9.5)
         if names:
             panels = figure.subplots(len(names), sharex=True, squeeze=False, height_ratios=rows)[:, 0]
             for ax, name in zip(panels, names, strict=True):

@@ -152,7 +152,7 @@ def test_of_a_folder_each_baseline_is_compared(saved: Call) -> None:
     for policy in ("vllm", "orca"):
         saved("baseline", "save", "--scenario", "chat.yaml", "--policy", policy, "-o", f"all/{policy}.json")
     status, out, _ = saved("regress", "--baseline", "all")
-    assert (status, out.splitlines()[0]) == (0, "Pass. 2 baselines: 132 metrics within their tolerances.")
+    assert (status, out.splitlines()[0]) == (0, "Pass. All 2 passed, 132 metrics within their tolerances.")
     status, out, _ = saved("regress", "--baseline", "all", "--request-overhead", "1", "--json")
     assert [(each["name"], each["outcome"]) for each in json.loads(out)["baselines"]] == [
         ("orca", "regression"), ("vllm", "regression")]

@@ -157,11 +157,20 @@ def test_a_regression_outweighs_what_was_not_compared() -> None:
 def test_it_passes_only_where_everything_was_compared(outcomes: list[str], outcome: str, status: int) -> None:
     changes = {PASS: 1, REGRESSION: 2, NOTHING: None}
     found = Regression(tuple(Compared(each, compare(side({"steps": 1}), side({"steps": changes[each]}), EXACT))
-                             for each in outcomes))
+                             for each in outcomes), "" if outcomes else "there is none")
     assert (found.outcome, found.status, found.passed) == (outcome, status, outcome == PASS)
     if not found.passed:
         with pytest.raises(AssertionError):
             found.check()
+
+
+def test_of_several_baselines_the_verdict_counts() -> None:
+    same, moved = (Compared(name, compare(side({"steps": 1}), side({"steps": now}), EXACT))
+                   for name, now in (("same", 1), ("moved", 2)))
+    assert Regression((same, moved, moved)).verdict() == (
+        "Regression. Of 3 baselines 2 regressed: moved, moved; 1 passed, 1 metrics within their tolerances.")
+    assert Regression((same, same)).verdict() == "Pass. All 2 passed, 2 metrics within their tolerances."
+    assert Regression((moved,)).verdict() == "Regression. moved: 1 worse of 1 metrics."
 
 
 def test_only_what_is_wanted_is_compared() -> None:

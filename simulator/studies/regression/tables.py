@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from simulator.studies.regression.comparing import Change
-from simulator.studies.regression.found import NOTHING, PASS, Compared, Regression
+from simulator.studies.regression.found import NOTHING, PASS, REGRESSION, Compared, Regression
 from simulator.studies.regression.names import felt, shown, unit
 from simulator.tables import Table
 
+OUTCOMES = {REGRESSION: "regressed", NOTHING: "compared nothing or not all", PASS: "passed"}
+"""In words, of several baselines."""
 COLUMNS = ("metric", "baseline", "now", "change", "tolerance", "verdict")
 WORDS = {"worse": "worse", "better": "better", "changed": "changed", "not compared": "not compared"}
 """Verdicts that are counted aloud, in the order of telling."""
@@ -14,22 +16,24 @@ WORDS = {"worse": "worse", "better": "better", "changed": "changed", "not compar
 
 def verdict(found: Regression) -> str:
     """What came out, in a sentence or two."""
-    told = [found.reason] if found.reason else [_sentence(each) for each in found.compared if each.outcome != PASS]
-    passed = [each for each in found.compared if each.outcome == PASS]
-    if passed:
-        metrics = sum(len(each.changes) for each in passed)
-        told.append(f"{_names(passed)}: {metrics:,} metrics within their tolerances.")
-    return f"{found.outcome.capitalize()}. {' '.join(told)}"
+    told = found.reason or (_one(found.compared[0]) if len(found.compared) == 1 else _several(found))
+    return f"{found.outcome.capitalize()}. {told}."
 
 
-def _names(passed: list[Compared]) -> str:
-    return passed[0].name if len(passed) == 1 else f"{len(passed)} baselines"
+def _one(each: Compared) -> str:
+    if each.outcome == PASS:
+        return f"{each.name}: {len(each.changes)} metrics within their tolerances"
+    return f"{each.name}: {each.reason or f'{counts(each)} of {len(each.changes)} metrics'}"
 
 
-def _sentence(each: Compared) -> str:
-    if each.outcome == NOTHING and each.reason:
-        return f"{each.name}: {each.reason}."
-    return f"{each.name}: {counts(each)} of {len(each.changes)} metrics."
+def _several(found: Regression) -> str:
+    names = {outcome: [each.name for each in found.compared if each.outcome == outcome] for outcome in OUTCOMES}
+    told = [f"{len(those)} {OUTCOMES[outcome]}: {', '.join(those)}" for outcome, those in names.items()
+            if those and outcome != PASS]
+    if passed := names[PASS]:
+        metrics = sum(len(each.changes) for each in found.compared if each.outcome == PASS)
+        told.append(f"{len(passed)} {OUTCOMES[PASS]}, {metrics:,} metrics within their tolerances")
+    return f"Of {len(found.compared)} baselines {'; '.join(told)}" if len(told) > 1 else f"All {told[0]}"
 
 
 def counts(each: Compared) -> str:
