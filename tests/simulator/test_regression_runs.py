@@ -161,6 +161,9 @@ def test_other_traffic_is_another_question(baseline: Path) -> None:
     Path("t.csv").write_text("arrival,prompt,output\n0,10,5\n1,10,500\n")
     with pytest.raises(InputError, match=r"t\.csv has changed since this result was written: restore it"):
         regression.regress("trace.json")
+    [found] = regression.regress("trace.json", trace="t.csv").compared    # as it is now
+    assert found.outcome == REGRESSION
+    assert [str(each) for each in found.differences] == ["trace changed", "t.csv changed"]
 
 
 def profile(factor: float) -> None:

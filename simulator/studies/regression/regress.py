@@ -16,14 +16,14 @@ from simulator.policies import Policy
 from simulator.policies.making import make_policies, reference_of
 from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios import ScenarioFile, read_scenario
-from simulator.simulate import run
+from simulator.simulate import Progress, run
 from simulator.studies.regression.baseline import Baseline, entry, new_baseline, read_baseline
 from simulator.studies.regression.causes import differences, stages
 from simulator.studies.regression.comparing import compare
 from simulator.studies.regression.found import Compared, Regression
 from simulator.studies.regression.recorded import merged
 from simulator.studies.regression.side import Side, simulated
-from simulator.studies.regression.tolerances import tolerances
+from simulator.studies.regression.tolerances import stated, tolerances
 
 Source = Scenario | ScenarioFile | str | os.PathLike[str]
 """Of what is to run: a scenario, or the file of one."""
@@ -34,7 +34,7 @@ TRAFFIC = ("trace", "mix")
 
 
 def save(path: str | os.PathLike[str], scenario: Source | None = None, *, results: Paths = (),
-         tolerance: Mapping[str, str] | None = None) -> Baseline:
+         tolerance: Mapping[str, str] | None = None, progress: Progress | None = None) -> Baseline:
     """Run a scenario, or read results in its place, and write what it comes to as a baseline. It replaces any file.
 
     Args:
@@ -42,9 +42,11 @@ def save(path: str | os.PathLike[str], scenario: Source | None = None, *, result
         scenario: What to run.
         results: JSON of `vllm bench serve` or `batchsim run`; several are repetitions.
         tolerance: By metric, name of the JSON or "all": "exact", "5%", or a number in the metric's own unit.
+        progress: See `simulator.simulate.run`.
     """
+    stated(tolerance or {})
     asked = Scenario() if scenario is None else scenario
-    side = _recorded(results) if results else simulated(run(_scenario(asked)))
+    side = _recorded(results) if results else simulated(run(_scenario(asked), progress=progress))
     found = new_baseline(path, side, tolerance or {})
     found.write()
     return found
@@ -70,6 +72,7 @@ def regress(baseline: str | os.PathLike[str], scenario: Source | None = None, *,
     """
     if results and (scenario is not None or changes):
         raise InputError("results take the place of a run: give them, or a scenario and what is other in it")
+    stated(tolerance or {})
     paths, reason = _baselines(Path(baseline))
     found = []
     for number, path in enumerate(paths):
@@ -131,10 +134,8 @@ def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics:
 
 
 def _own(known: Baseline) -> ScenarioFile:
-    """The scenario of a baseline, with policy, model and cost model as they are now."""
-    found = read_scenario(known.path)
-    found.check(*TRAFFIC)
-    return replace(found, files={})
+    """The scenario of a baseline, with all files that it names as they are now."""
+    return replace(read_scenario(known.path), files={})
 
 
 def _current(known: Baseline, asked: ScenarioFile | None, scenario: Source | None,
@@ -145,6 +146,7 @@ def _current(known: Baseline, asked: ScenarioFile | None, scenario: Source | Non
     if asked is None:
         raise InputError(f"{known.path}: has no scenario to run again: give the current measurement with --result, or "
                          "a scenario to hold against it")
+    read_scenario(known.path).check(*(name for name in TRAFFIC if name not in changes))
     return _scenario(asked, **changes)
 
 
