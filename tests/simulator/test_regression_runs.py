@@ -106,6 +106,20 @@ def test_more_settings_than_are_told_apart_go_over_together(baseline: Path) -> N
         "kv_capacity_tokens and seed changed"]
 
 
+def test_settings_that_go_only_together_are_not_told_apart(baseline: Path) -> None:
+    """A budget of 64 tokens holds no 1,024 sequences, so that there is no run with the one and without the other."""
+    [found] = regression.regress(baseline, knobs={"max_num_batched_tokens": 64, "max_num_seqs": 8}).compared
+    assert len(found.stages) == 4
+    regression.save("many.json", TIGHT.but(knobs={"max_num_seqs": 1024}))
+    changed = {"max_num_seqs": 8, "max_num_batched_tokens": 64, "block_size": 32}
+    assert regression.regress("many.json", knobs=changed).compared[0].stages[-1].what == "block_size 16 -> 32"
+    regression.save("few.json", TIGHT.but(knobs=changed))
+    [found] = regression.regress("few.json", knobs={"max_num_seqs": 1024, "max_num_batched_tokens": 2048}).compared
+    assert (found.outcome, found.stages) == (REGRESSION, ())
+    assert [str(each) for each in found.differences] == ["max_num_seqs 8 -> 1024", "max_num_batched_tokens 64 -> 2048"]
+    assert all(found.attribution(change) for change in found.largest)
+
+
 @dataclass
 class Own(Vllm):
     """The same rule as an object of this program."""

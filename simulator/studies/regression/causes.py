@@ -14,6 +14,7 @@ from simulator.policies.making import make_policy
 from simulator.scenario import FIELDS, Scenario
 from simulator.scenarios import record
 from simulator.scenarios.record import FILES, IN_MEMORY, plain
+from simulator.studies.campaign.answers import HOPELESS
 from simulator.studies.regression.side import Side
 
 CODE = "code and files"
@@ -66,10 +67,18 @@ def differences(before: Side, after: Side) -> list[Difference]:
 
 
 def stages(before: Side, after: Side, asked: Scenario, current: Scenario, measure: Measure) -> list[Stage]:
-    """From what the baseline came to, to what the current run does; empty where only one thing can be to blame.
+    """From what the baseline came to, to what the current run does.
 
-    `asked` is the scenario of the baseline, `current` the current one.
+    `asked` is the scenario of the baseline, `current` the current one. Empty where they are the same, so that only code
+    and files can be to blame, and where a run in between cannot be: some settings go only together.
     """
+    try:
+        return _stages(before, after, asked, current, measure)
+    except HOPELESS:
+        return []
+
+
+def _stages(before: Side, after: Side, asked: Scenario, current: Scenario, measure: Measure) -> list[Stage]:
     settings = list(_settings(record(asked), record(current)))
     if not settings:
         return []
