@@ -22,6 +22,7 @@ from simulator.plots.factors import (
 from simulator.plots.followups import contention_figure, exhaustion_figure, paging_figure
 from simulator.plots.ladder import ladder_figure, plot_ladder
 from simulator.plots.ledgers import ledger_figure, plot_ledger
+from simulator.plots.regression import plot_regression, regression_figure
 from simulator.plots.strip import plot_strip, strip_figure
 from simulator.plots.style import save_figure
 from simulator.plots.sweep import heatmap_figure, pareto_figure, plot_heatmap, plot_pareto
@@ -53,9 +54,11 @@ __all__ = [
     "plot_latencies",
     "plot_ledger",
     "plot_pareto",
+    "plot_regression",
     "plot_strip",
     "plot_timeline",
     "plot_verdict",
+    "regression_figure",
     "save_figure",
     "strip_figure",
     "timeline_figure",
