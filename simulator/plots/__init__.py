@@ -22,6 +22,7 @@ from simulator.plots.factors import (
 from simulator.plots.followups import contention_figure, exhaustion_figure, paging_figure
 from simulator.plots.ladder import ladder_figure, plot_ladder
 from simulator.plots.ledgers import ledger_figure, plot_ledger
+from simulator.plots.regression import plot_regression, regression_figure
 from simulator.plots.strip import plot_strip, strip_figure
 from simulator.plots.style import save_figure, svg_of
 from simulator.plots.summaries import batches_figure, latencies_figure, queue_figure
@@ -56,10 +57,12 @@ __all__ = [
     "plot_latencies",
     "plot_ledger",
     "plot_pareto",
+    "plot_regression",
     "plot_strip",
     "plot_timeline",
     "plot_verdict",
     "queue_figure",
+    "regression_figure",
     "save_figure",
     "strip_figure",
     "svg_of",
