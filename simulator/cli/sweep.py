@@ -18,6 +18,7 @@ from simulator.cli.progress import Bar
 from simulator.cli.scaling import Scaling
 from simulator.cli.tables import print_table
 from simulator.cli.varied import Varied
+from simulator.scenarios import record
 from simulator.studies.campaign import Store
 from simulator.studies.campaign.store import unusable
 from simulator.studies.sweep import Sweep
@@ -88,7 +89,7 @@ def _written(directory: ResultDirectory, contents: Mapping[str, bytes]) -> None:
 
 def files(found: Sweep) -> dict[str, bytes]:
     """All files of a sweep by name."""
-    failures = [{"point": key, "reason": failure.reason, "tries": failure.tries, "scenario": failure.scenario.to_dict()}
+    failures = [{"point": key, "reason": failure.reason, "tries": failure.tries, "scenario": record(failure.scenario)}
                 for key, failure in found.failures.items()]
     return {RECORDS: as_json(found.records).encode(), TABLE: to_csv(found.records).encode(),
             FAILURES: as_json(failures).encode(), **drawn(found.records),

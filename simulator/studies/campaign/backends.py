@@ -144,8 +144,8 @@ def _start_ray(ray: Any, address: str | None) -> None:
             raise InputError(f"no Ray head answers at {address} ({_first_line(error)}): start one with "
                              "`ray start --head`, or give its address with --scheduler") from None
     try:
-        ray.init(address=address, include_dashboard=None if address else False, logging_level=logging.CRITICAL,
-                 log_to_driver=False)
+        ray.init(address=address or os.environ.get("RAY_ADDRESS", "local"), logging_level=logging.CRITICAL,
+                 include_dashboard=None if address else False, log_to_driver=False)
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(f"Ray at {address or 'this machine'} does not let us in ({_first_line(error)}): it wants the "
                          "same versions of Ray and Python, and its token where it asks for one") from None

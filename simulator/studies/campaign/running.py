@@ -14,7 +14,7 @@ from simulator.errors import InputError
 from simulator.scenario import Scenario
 from simulator.studies.campaign.answers import Failure, Fault, Found, answer
 from simulator.studies.campaign.backends import Backend, Session
-from simulator.studies.campaign.cargo import distinct, with_traces
+from simulator.studies.campaign.cargo import distinct, unloaded, with_traces
 from simulator.studies.campaign.store import Store
 from simulator.version import __version__
 
@@ -92,8 +92,7 @@ class _Campaign:
         for key in keys:
             answered[key] = False
             scenario = self._points[key]
-            name = scenario.trace.name    # type: ignore[union-attr]
-            yield delayed(answer)(cargo[id(scenario.trace)], key, scenario.but(trace=name), self._measure, __version__)
+            yield delayed(answer)(cargo[id(scenario.read)], key, unloaded(scenario), self._measure, __version__)
 
     def _heard(self, key: str, value: Any) -> list[str]:
         """Keep a value; of a point that failed, the key if it is to go again."""
