@@ -13,12 +13,14 @@ import pytest
 from odd_measures import DIES, DIES_ONCE, FAILS_ONCE, odd, served
 from test_campaign import SMALL, points, values
 
+import simulator.studies.campaign
 from simulator import InputError
 from simulator.studies.campaign import Backend, Failure, Store, campaign
 
 HERE = Path(__file__).resolve().parent
-ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{HERE}:{HERE.parents[1]}"}
-"""Workers import what stands here."""
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{HERE}:{HERE.parents[1]}",
+               "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+"""Workers import what stands here. Dask does not try again by itself what killed a worker: that is ours to do."""
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,7 @@ def ray() -> Iterator[Backend]:
 
 def test_a_scheduler_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="needs dask: pip install 'batchsim[dask]'")
-    monkeypatch.setattr("simulator.studies.campaign.backends.PATIENCE_S", 0.2)
+    monkeypatch.setattr("simulator.studies.campaign.on_dask.PATIENCE_S", 0.2)
     with pytest.raises(InputError) as caught:
         campaign({"it": SMALL}, served, backend=Backend("dask", address="tcp://127.0.0.1:9"))
     assert str(caught.value).startswith("no Dask scheduler answers at tcp://127.0.0.1:9 (")
@@ -66,6 +68,8 @@ def test_a_ray_that_is_not_there_is_one_line(address: str) -> None:
 def test_an_engine_that_is_not_installed_is_one_line(backend: Backend, module: str,
                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, f"simulator.studies.campaign.on_{backend.name}", raising=False)
+    monkeypatch.delattr(simulator.studies.campaign, f"on_{backend.name}", raising=False)
     with pytest.raises(InputError) as caught:
         campaign({"it": SMALL}, served, backend=backend)
     assert str(caught.value) == f"backend {backend.name} is not installed: pip install 'batchsim[{backend.name}]'"

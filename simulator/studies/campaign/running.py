@@ -13,8 +13,9 @@ from simulator import checks
 from simulator.errors import InputError
 from simulator.scenario import Scenario
 from simulator.studies.campaign.answers import Failure, Fault, Found, answer
-from simulator.studies.campaign.backends import Backend, Session
+from simulator.studies.campaign.backends import Backend
 from simulator.studies.campaign.cargo import distinct, unloaded, with_traces
+from simulator.studies.campaign.session import Session
 from simulator.studies.campaign.store import Store
 from simulator.version import __version__
 
