@@ -25,14 +25,9 @@ ARRIVALS, SAMPLE = 1, 2
 """Streams of chance, each for one use."""
 
 
-def source(scenario: Scenario) -> Trace:
-    """The scenario's trace as it was recorded, before anything is done to it."""
-    return _loaded(scenario.trace, scenario, scenario.reading)
-
-
 def read_trace(scenario: Scenario) -> Trace:
     """The scenario's trace, as far as it is used, at its own times."""
-    trace = _composed(scenario) if scenario.read is None else scenario.read
+    trace = composed(scenario) if scenario.read is None else scenario.read
     if scenario.require_prefixes:
         trace.require_prefixes()
     return trace if scenario.num_prompts is None else traces.capped(trace, scenario.num_prompts, _held(trace, scenario))
@@ -43,9 +38,9 @@ def as_read(scenario: Scenario) -> Scenario:
     return scenario if scenario.read is not None else scenario.but(read=read_trace(scenario))
 
 
-def _composed(scenario: Scenario) -> Trace:
+def composed(scenario: Scenario) -> Trace:
     """The trace with all that is mixed in, of those tenants, as that sample, so many times."""
-    trace = source(scenario)
+    trace = _loaded(scenario.trace, scenario, scenario.reading)
     if scenario.mix:
         others = [(_loaded(name, scenario), weight) for name, weight in scenario.mix.items()]
         trace = traces.mixed([(trace, 1.0), *others])

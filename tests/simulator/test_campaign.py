@@ -6,6 +6,7 @@ import errno
 import json
 import os
 from functools import partial
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,9 @@ import pytest
 from filelock import FileLock
 from odd_measures import DIES, DIES_ONCE, FAILS, FAILS_ONCE, IS_INTERRUPTED, odd, served, tries
 
-from simulator import InputError, Scenario
+from simulator import InputError, Scenario, read_scenario
 from simulator.studies.campaign import Backend, Failure, Found, Store, campaign
-from simulator.studies.campaign.cargo import distinct, with_traces
+from simulator.studies.campaign.cargo import distinct, loaded, unloaded, with_traces
 from simulator.studies.campaign.store import identity
 from traces import Trace
 
@@ -102,6 +103,25 @@ def test_equal_traces_travel_once() -> None:
     assert [trace.name for trace in distinct(read.values())] == ["tiny", "azure-conv-2023", "azure-conv-2023"]
 
 
+def test_traces_are_read_as_each_point_says(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("t,p,o,q\n0,10,5,7\n1,10,5,7\n")
+    base = Scenario(trace=str(tmp_path / "mine.csv"), mix={"azure-code-2023": 1.0}, num_prompts=4)
+    columns = {"arrival": "t", "prompt": "p", "output": "o"}
+    asked = {name: base.but(reading={"columns": columns | {"output": name}, "unit": "s"}) for name in "oq"}
+    found = campaign(asked, served, backend=TWO)
+    assert values(found) == {key: served(scenario) for key, scenario in asked.items()}
+    assert len({value["trace_digest"] for value in values(found).values()}) == 2    # type: ignore[index]
+
+
+def test_a_point_travels_without_its_trace() -> None:
+    mixed = Scenario(mix={"azure-code-2023": 1.0}, num_prompts=3)
+    for scenario in with_traces({"made": SMALL, "named": mixed}).values():
+        assert scenario.read is not None
+        bare = unloaded(scenario)
+        assert (bare.read, isinstance(bare.trace, Trace)) == (None, False)
+        assert loaded(bare, scenario.read).to_dict() == scenario.to_dict()
+
+
 def test_a_store_knows_what_was_measured(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         first = campaign(points(), served, store=store)
@@ -136,6 +156,14 @@ def test_a_stored_point_carries_its_scenario(tmp_path: Path) -> None:
     [path] = (tmp_path / "points").iterdir()
     kept = json.loads(path.read_text())
     assert (kept["point"], kept["scenario"]["seed"], kept["value"]["seed"]) == ("it", 5, 5)
+
+
+def test_a_stored_point_of_a_named_trace_can_be_run_again(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        asked = Scenario(num_prompts=5, knobs={"max_num_seqs": 2}, goodput={"ttft": 100}, request_rate=inf)
+        campaign({"it": asked}, served, store=store)
+    [path] = (tmp_path / "points").iterdir()
+    assert served(read_scenario(path).scenario()) == json.loads(path.read_text())["value"]
 
 
 def test_a_failure_is_not_kept_but_tried_again(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from cost_models import CostModelError
 from simulator.errors import InputError, PolicyError, StalledError
 from simulator.policies.loading import fault_in_policy_file
 from simulator.scenario import Scenario
+from simulator.studies.campaign.cargo import loaded
 from simulator.version import __version__
 from traces import Trace, TraceError
 
@@ -62,7 +63,7 @@ def answer(trace: Trace, key: str, scenario: Scenario, measure: Callable[[Scenar
     if version != __version__:
         return key, Fault(f"a worker has batchsim {__version__}, this is {version}: install the same on both", True)
     try:
-        return key, measure(scenario.but(trace=trace))
+        return key, measure(loaded(scenario, trace))
     except HOPELESS as error:
         return key, Fault(" ".join(str(error).split()), True)
     except Exception as error:

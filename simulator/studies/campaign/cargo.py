@@ -1,29 +1,53 @@
-"""Cargo: the traces of all points, each read once and shipped once. It knows no backend."""
+"""Cargo: the traces of all points, each read once and shipped once. It knows no backend.
+
+A point is sent without its trace. Whoever runs it has got the trace by itself, and puts the two together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
 
-from simulator.scenario import Scenario
-from simulator.traffic import source
+from simulator.scenario import READ_FROM, Scenario
+from simulator.traffic import composed
 from traces import Trace
 
 
 def with_traces(points: Mapping[str, Scenario]) -> dict[str, Scenario]:
-    """The same points with their traces read; equal traces are one object."""
-    read: dict[tuple[str, int], Trace] = {}
-    alike: dict[tuple[str, str], Trace] = {}
+    """The same points with their traces at hand; equal traces are one object."""
+    read: dict[Hashable, Trace] = {}
+    alike: dict[Hashable, Trace] = {}
     found = {}
     for key, scenario in points.items():
-        asked = scenario.trace
-        if isinstance(asked, str):
-            if (asked, scenario.seed) not in read:
-                read[asked, scenario.seed] = source(scenario)
-            asked = read[asked, scenario.seed]
-        found[key] = scenario.but(trace=alike.setdefault((asked.name, asked.digest), asked), reading={})
+        asked, trace = _asked(scenario), scenario.read
+        if trace is None:
+            if asked not in read:
+                read[asked] = composed(scenario)
+            trace = read[asked]
+        found[key] = scenario.but(read=alike.setdefault((trace.name, trace.digest, trace.report.notes), trace))
     return found
 
 
 def distinct(scenarios: Iterable[Scenario]) -> list[Trace]:
-    """The traces of scenarios that have theirs read, each once."""
-    return list({id(trace): trace for each in scenarios if isinstance(trace := each.trace, Trace)}.values())
+    """The traces of scenarios that have theirs at hand, each once."""
+    return list({id(trace): trace for scenario in scenarios if (trace := scenario.read) is not None}.values())
+
+
+def unloaded(scenario: Scenario) -> Scenario:
+    """The scenario without its trace."""
+    return scenario.but(**({"trace": ""} if isinstance(scenario.trace, Trace) else {}), read=None)
+
+
+def loaded(scenario: Scenario, trace: Trace) -> Scenario:
+    """What `unloaded` took away, put back."""
+    return scenario.but(**({} if scenario.trace else {"trace": trace}), read=trace)
+
+
+def _asked(scenario: Scenario) -> Hashable:
+    """What says which trace is read."""
+    return tuple((name, _named(getattr(scenario, name))) for name in sorted(READ_FROM))
+
+
+def _named(value: Any) -> Hashable:
+    """A trace in memory is itself; all else is what it looks like."""
+    return id(value) if isinstance(value, Trace) else repr(value)

@@ -6,11 +6,11 @@ call that is lost takes no other one along. It knows no scenario.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
-from joblib import ParallelBackendBase
+from joblib import Parallel, ParallelBackendBase
 
 Submit = Callable[..., "Future[Any]"]
 """Takes a function and its arguments; those that stand for shipped objects are opened where it runs."""
@@ -54,3 +54,8 @@ class Futures(ParallelBackendBase):
     def abort_everything(self, ensure_ready: bool = True) -> None:
         for future in list(self._out):
             future.cancel()
+
+
+def parallel(futures: Futures) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """joblib over these. It sends all calls at once, so that workers which join later find work."""
+    return Parallel(backend=futures, return_as="generator_unordered", batch_size=1, pre_dispatch="all")

@@ -16,12 +16,12 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from simulator.errors import InputError
-from simulator.policies.making import policy_class
 from simulator.saved import write_whole
-from simulator.scenario import Scenario
+from simulator.scenario import FIELDS, Scenario
+from simulator.scenarios.named import digests
+from simulator.scenarios.recording import record
 from simulator.studies.campaign.answers import Found
 from simulator.version import __version__
-from traces import Trace
 
 POINTS, LOCK = "points", ".lock"
 
@@ -76,7 +76,7 @@ class Store:
         return sum(1 for _ in self._points.glob("*.json"))
 
     def known(self, points: Mapping[str, Scenario]) -> dict[str, Found[Any]]:
-        """Those of the points that are there. Their traces must have been read."""
+        """Those of the points that are there. They must have their traces at hand."""
         found = {}
         for key, scenario in points.items():
             path = self._path(scenario)
@@ -84,12 +84,9 @@ class Store:
                 found[key] = Found(scenario, value)
         return found
 
-    def keep(self, key: str, scenario: Scenario, asked: Mapping[str, Any], value: Any) -> Any:
-        """Write a value with the record of what was asked, and give it back as it will be read.
-
-        Raises InputError if the disk does not take it.
-        """
-        document = {"point": key, "scenario": asked, "simulator_version": __version__, "value": value}
+    def keep(self, key: str, scenario: Scenario, value: Any) -> Any:
+        """Write a value, and give it back as it will be read. Raises InputError if the disk does not take it."""
+        document = {"point": key, "scenario": record(scenario), "simulator_version": __version__, "value": value}
         text = json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"
         path = self._path(scenario)
         try:
@@ -114,19 +111,10 @@ class Store:
 
 def identity(scenario: Scenario, what: str = "") -> str:
     """16 hex digits that stand for all fields, the files that some of them name, and what is measured."""
-    fields = {name: getattr(scenario, name) for name in scenario.__dataclass_fields__}
-    if isinstance(scenario.trace, Trace):
-        fields["trace"] = (scenario.trace.name, scenario.trace.digest)
-    if isinstance(scenario.policy, str):
-        fields["policy"] = (scenario.policy, policy_class(scenario.policy).__module__)
-    fields["files"] = {name: _digest(value) for name, value in fields.items() if isinstance(value, str)}
-    return hashlib.sha256(repr((__version__, what, fields)).encode()).hexdigest()[:16]
-
-
-def _digest(text: str) -> str | None:
-    """Of the file of that name, where it is one, such as a model of one's own."""
-    path = Path(text)
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.suffix and path.is_file() else None
+    fields = {name: getattr(scenario, name) for name in FIELDS}
+    if (trace := scenario.read) is not None:
+        fields |= {"trace": (trace.name, trace.digest), "reading": {}, "mix": tuple(scenario.mix.values())}
+    return hashlib.sha256(repr((__version__, what, fields, digests(fields))).encode()).hexdigest()[:16]
 
 
 def unusable(path: Path, error: Exception) -> InputError:
