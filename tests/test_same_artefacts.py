@@ -32,6 +32,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "describe": ("trace", "describe", "azure-conv-2023", "-o", "trace.svg"),
     "generate": ("trace", "generate", "azure-code-2023", "-o", "made.jsonl"),
     "init": ("init", "-o", "scenario.yaml"),
+    "baseline": ("baseline", "save", *FEW, "-o", "base.json"),
+    "regress": ("regress", "--baseline", "base.json", *FEW, "-o", "regress"),
     **{f"report {name}": ("report", name) for name in ("run", "compare", "sweep", "plan")},
 }
 WORKERS = ("sweep", "plan")
@@ -86,7 +88,8 @@ def test_another_world_writes_the_same_bytes(plain: dict[str, bytes], tmp_path: 
 
 
 def test_all_kinds_of_files_were_compared(plain: dict[str, bytes]) -> None:
-    assert {Path(name).suffix for name in plain} == {".html", ".json", ".csv", ".svg", ".jsonl", ".yaml"}
+    assert {Path(name).suffix for name in plain} == {
+        ".html", ".json", ".csv", ".svg", ".jsonl", ".yaml", ".md", ".xml"}
     assert len(plain) > 40
 
 

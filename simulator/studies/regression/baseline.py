@@ -15,7 +15,7 @@ from typing import Any
 from simulator.errors import InputError
 from simulator.saved import write_whole
 from simulator.scenarios import read_scenario
-from simulator.scenarios.record import IN_MEMORY
+from simulator.scenarios.recording import IN_MEMORY
 from simulator.studies.regression.recorded import read_json, read_side
 from simulator.studies.regression.side import Side, number
 from simulator.studies.regression.tolerances import stated

@@ -13,7 +13,7 @@ from typing import Any
 from simulator.policies.making import make_policy
 from simulator.scenario import FIELDS, Scenario
 from simulator.scenarios import record
-from simulator.scenarios.record import FILES, IN_MEMORY, plain
+from simulator.scenarios.recording import FILES, IN_MEMORY, plain
 from simulator.studies.campaign.answers import HOPELESS
 from simulator.studies.regression.side import Side
 
