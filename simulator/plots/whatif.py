@@ -6,7 +6,7 @@ Margins are fixed: working them out would take longer than the picture.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simulator.plots.batch import TITLES, plot_batch
 from simulator.plots.curves import batch_frame
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 BINS = 200
 MARGINS = {"left": 0.075, "right": 0.99, "top": 0.93, "bottom": 0.12, "hspace": 0.28}
 """As shares of the figure."""
+BESIDE_THE_TITLE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.16, 0.985), "ncols": 3}
+"""Where the legend hides no line."""
 
 
 def whatif_figure(results: Mapping[str, Result]) -> Figure:
@@ -38,5 +40,5 @@ def whatif_figure(results: Mapping[str, Result]) -> Figure:
             ax.set_title(name, loc="left", fontweight="bold")
             ax.set_title(meaning, loc="right", color=SOFT, fontsize=8.5)
             ax.label_outer()
-        panels["useful"].legend(loc="upper right")
+        panels["useful"].legend(**BESIDE_THE_TITLE)
     return figure
