@@ -1,4 +1,4 @@
-"""Figure: matplotlib's own, which shows itself in a notebook: without pyplot, without magic. It draws nothing.
+"""Figure: matplotlib's own, which shows itself in a notebook, without pyplot or magic, and is always the same picture.
 
 It imports matplotlib, so only whoever draws imports it.
 """
@@ -6,6 +6,7 @@ It imports matplotlib, so only whoever draws imports it.
 from __future__ import annotations
 
 from io import StringIO
+from typing import Any
 
 from matplotlib.figure import Figure as Plain
 
@@ -19,6 +20,11 @@ class Figure(Plain):
         >>> Figure(figsize=(1, 1))._repr_svg_().startswith("<?xml")
         True
     """
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """As matplotlib has it, but the first picture settles the layout: worked out anew, it would move by a hair."""
+        super().savefig(fname, **options)
+        self.set_layout_engine("none")
 
     def _repr_svg_(self) -> str:
         page = StringIO()

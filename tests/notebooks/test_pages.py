@@ -44,6 +44,7 @@ def test_prose_stands_before_code(stored: Page) -> None:
 
 def test_cells_are_short_enough_to_be_read(stored: Page) -> None:
     assert max(map(len, stored.lines())) <= 120
+    assert max(len(line) for code in stored.code for line in code.splitlines()) <= 100
     assert max(len(code.splitlines()) for code in stored.code) <= 32
 
 
