@@ -14,7 +14,7 @@ from shutil import which
 from typing import Any
 
 import pytest
-from pages import FOLDER
+from stored import FOLDER
 
 PATIENCE = 90
 """Seconds until the page must be there; it runs the whole notebook first."""

@@ -12,7 +12,7 @@ from subprocess import DEVNULL
 from typing import Any
 
 import pytest
-from pages import NEEDS_TORCH, PATHS
+from stored import NEEDS_TORCH, PATHS
 
 nbformat = pytest.importorskip("nbformat", reason="needs the extra 'notebooks'")
 nbclient = pytest.importorskip("nbclient", reason="needs the extra 'notebooks'")
