@@ -11,14 +11,18 @@ from simulator.gaps import gap_lists, spans_of
 if TYPE_CHECKING:
     from simulator.result import Result
 
+BESIDE = ("scenario", "batch_over_time", "ttft_tail", "replica_stats", "tenant_stats")
+"""Names in the JSON that stand beside the flat record."""
+
 
 def parts(result: Result) -> dict[str, Any]:
-    """What the JSON has beside the flat record: the slowest first tokens, and the run by replica and by tenant.
+    """What the JSON has beside the flat record: the batch over time, the slowest first tokens, replicas and tenants.
 
-    None where nobody was answered, without a router, and where no tenant is named.
+    None where no step ran, where nobody was answered, without a router, and where no tenant is named.
     """
     replicas = None if result.cluster is None else [asdict(share) for share in shares(result)]
-    return {"ttft_tail": result.ttft_tail and result.ttft_tail.plain(), "replica_stats": replicas,
+    return {"batch_over_time": result.fullness and result.fullness.plain(),
+            "ttft_tail": result.ttft_tail and result.ttft_tail.plain(), "replica_stats": replicas,
             "tenant_stats": [asdict(tenant) for tenant in result.tenants] or None}
 
 

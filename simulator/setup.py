@@ -34,7 +34,7 @@ from simulator.policies.base import Policy
 from simulator.policies.making import make_policy
 from simulator.replication import check_trace
 from simulator.scenario import Scenario
-from simulator.scenarios.record import files_of
+from simulator.scenarios.recording import files_of
 from simulator.traffic import classed, longest_request, patience_of, read_trace, under_load
 from traces import Declared, Trace
 

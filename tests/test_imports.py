@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "cost_models"},
               "calibration": {"cost_models", "simulator", "traces"}}
 MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupancy trace_events throughput metrics "
-            "limits tail filling frames saved summary cluster served tenancy balance details")
+            "limits tail filling fullness frames saved summary cluster served tenancy balance details measured")
 LAYERS = ["errors version guard distribution tables columns areas statistics", "request record", "batch",
           "memory checks",
           "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",

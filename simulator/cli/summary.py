@@ -25,6 +25,9 @@ def print_summary(console: Console, result: Result, percentiles: Sequence[float]
     title = f"{summary['policy']} on {summary['trace']}, {summary['load']}: {summary['model_id']} on {_gpus(summary)}"
     console.print(title, style="bold", markup=False)
     console.print(_numbers(summary))
+    if full := result.fullness:
+        console.print(f"batch over {full.ends[-1]:,.4g} s, up to {shown(max(full.sequences))} sequences", markup=False)
+        console.print(f"|{full.drawn()}|", markup=False)
     console.print(_latencies(summary, tuple(percentiles), metrics))
     if tail := result.ttft_tail:
         console.print(_tail(tail))

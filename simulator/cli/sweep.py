@@ -18,22 +18,23 @@ from simulator.cli.progress import Bar
 from simulator.cli.scaling import Scaling
 from simulator.cli.tables import print_table
 from simulator.cli.varied import Varied
+from simulator.scenarios import record
 from simulator.studies.campaign import Store
 from simulator.studies.campaign.store import unusable
 from simulator.studies.sweep import Sweep
 from simulator.studies.sweep.means import averaged
 from simulator.studies.sweep.pictures import heatmap_frame, pareto_frame
-from simulator.studies.sweep.records import to_csv
+from simulator.studies.sweep.records import to_csv, varied
 from simulator.studies.sweep.tables import certainty, table
 from simulator.studies.sweep.tuning import Tuned
 
 RECORDS, TABLE, FAILURES, DIFFERENCES = "summary.json", "summary.csv", "failures.json", "differences.json"
-FIGURES = ("heatmap.svg", "pareto.svg")
+HEAT_MAP, PARETO = FIGURES = "heatmap.svg", "pareto.svg"
 SWEEP_DIR = "batchsim-sweep"
 
 
 @with_flags
-def sweep(simulated: Simulated, varied: Varied, scaling: Scaling, common: Common,
+def sweep(simulated: Simulated, asked_for: Varied, scaling: Scaling, common: Common,
           policy: Annotated[str | None, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
                                                rich_help_panel=ENGINE, help=(
               "A policy, or a class of your own; vllm if not given."))] = None,
@@ -49,7 +50,7 @@ def sweep(simulated: Simulated, varied: Varied, scaling: Scaling, common: Common
           force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES,
                                         help="Replace any file.")] = False) -> None:
     """Run a grid or a list of settings, or search them: summaries in the shape of vLLM's sweep, and two pictures."""
-    varied.check()
+    asked_for.check()
     directory = ResultDirectory(SWEEP_DIR if result_dir is None else result_dir, force=force)
     directory.check([RECORDS, TABLE, FAILURES, DIFFERENCES, *FIGURES])
     check_drawing()
@@ -59,7 +60,7 @@ def sweep(simulated: Simulated, varied: Varied, scaling: Scaling, common: Common
         "percentiles": values.percentiles("--metric-percentiles", metric_percentiles)}
     with (Store(directory.path, f"percentiles {metric_percentiles}", resume=resume, told=note) as store,
           Bar("sweep", unit="points", quiet=common.quiet, log=True) as bar):
-        found = _answered(varied, store, told=bar.one, **asked)
+        found = _answered(asked_for, store, told=bar.one, **asked)
         _written(directory, files(found))
     _tell(found, common)
     if not common.quiet:
@@ -69,10 +70,10 @@ def sweep(simulated: Simulated, varied: Varied, scaling: Scaling, common: Common
         raise Exit(1)
 
 
-def _answered(varied: Varied, store: Store, **asked: Any) -> Sweep:
+def _answered(asked_for: Varied, store: Store, **asked: Any) -> Sweep:
     """What the study finds; who interrupts it is told what is kept."""
     try:
-        return varied.run(store=store, **asked)
+        return asked_for.run(store=store, **asked)
     except KeyboardInterrupt:
         note(f"{store.count():,} points are kept in {store.path}/: the same command with --resume goes on")
         raise
@@ -88,7 +89,7 @@ def _written(directory: ResultDirectory, contents: Mapping[str, bytes]) -> None:
 
 def files(found: Sweep) -> dict[str, bytes]:
     """All files of a sweep by name."""
-    failures = [{"point": key, "reason": failure.reason, "tries": failure.tries, "scenario": failure.scenario.to_dict()}
+    failures = [{"point": key, "reason": failure.reason, "tries": failure.tries, "scenario": record(failure.scenario)}
                 for key, failure in found.failures.items()]
     return {RECORDS: as_json(found.records).encode(), TABLE: to_csv(found.records).encode(),
             FAILURES: as_json(failures).encode(), **drawn(found.records),
@@ -103,14 +104,12 @@ def differences(found: Sweep) -> list[dict[str, Any]]:
 def drawn(records: list[dict[str, Any]], **asked: str | None) -> dict[str, bytes]:
     """The figures as files, as far as there is anything to draw. `asked` are those of `heatmap_frame`."""
     from simulator.plots import heatmap_figure, pareto_figure
-    figures = {}
     records = averaged(records)
-    points = pareto_frame(records)
+    figures, points = {}, pareto_frame(records)
+    if len(points) and (varied(records) or any(asked.values())):
+        figures[HEAT_MAP] = heatmap_figure(*heatmap_frame(records, **asked))
     if len(points):
-        heat, title = heatmap_frame(records, **asked)
-        figures[FIGURES[0]] = heatmap_figure(heat, title)
-        best = int(points["pareto"].sum())
-        figures[FIGURES[1]] = pareto_figure(points, f"{len(points)} points, {best} in the Pareto set")
+        figures[PARETO] = pareto_figure(points, f"{len(points)} points, {points['pareto'].sum()} in the Pareto set")
     return as_files(figures)
 
 

@@ -95,6 +95,22 @@ def test_run_gives_what_the_library_gives(batchsim: Call, monkeypatch: pytest.Mo
     assert json.loads(out) == json.loads(result.to_json(percentiles=(50, 99.9), label="here", metadata={"who": "me"}))
 
 
+def test_replicas_and_tenants_have_tables(batchsim: Call) -> None:
+    line = ("run", "--num-prompts", "60", "--replicas", "20", "--mix", "azure-code-2023", "--isolation", "--router",
+            "least-outstanding", "--classes", "azure-conv-2023=priority:0,ttft:500")
+    status, out, _ = batchsim(*line)
+    assert status == 0
+    assert "vllm on azure-conv-2023+azure-code-2023" in out
+    assert "20 replicas behind least-outstanding, each on h100-80" in " ".join(out.split())
+    assert "8 between" in out
+    assert "azure-code-2023" in out.split("slowdown")[-1]
+    found = json.loads(batchsim(*line, "--json")[1])
+    assert (found["replicas"], found["router"], len(found["replica_stats"])) == (20, "least-outstanding", 20)
+    assert [tenant["tenant"] for tenant in found["tenant_stats"]] == ["azure-conv-2023", "azure-code-2023"]
+    assert found["classes"] == "azure-conv-2023=priority:0,ttft:500"
+    assert found["worst_slowdown"] >= 1
+
+
 def test_inf_is_taken_as_a_bound(batchsim: Call) -> None:
     out = answer(batchsim, "run", "--json", "--num-prompts", "50", "--request-rate", "inf", "--kv-capacity-tokens",
                  "inf", "--set", "max_num_seqs=inf", "--set", "vllm.max_num_batched_tokens=inf", "--max-concurrency",

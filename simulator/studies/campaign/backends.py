@@ -136,15 +136,19 @@ def _ray(address: str | None, traces: Sequence[Trace]) -> Iterator[Session]:
 
 def _start_ray(ray: Any, address: str | None) -> None:
     """Ray itself would knock for minutes at a door behind which nobody is."""
-    try:
-        if address and address != "auto":
-            host, _, port = address.rpartition("/")[2].rpartition(":")
+    if address and address != "auto":
+        host, _, port = address.rpartition("/")[2].rpartition(":")
+        try:
             create_connection((host, int(port)), PATIENCE_S).close()
+        except (OSError, ValueError) as error:
+            raise InputError(f"no Ray head answers at {address} ({_first_line(error)}): start one with "
+                             "`ray start --head`, or give its address with --scheduler") from None
+    try:
         ray.init(address=address, include_dashboard=None if address else False, logging_level=logging.CRITICAL,
                  log_to_driver=False)
     except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(f"no Ray head answers at {address or 'this machine'} ({_first_line(error)}): start one with "
-                         "`ray start --head`, or give its address with --scheduler") from None
+        raise InputError(f"Ray at {address or 'this machine'} does not let us in ({_first_line(error)}): it wants the "
+                         "same versions of Ray and Python, and its token where it asks for one") from None
 
 
 def _unpacked(trace: Trace) -> Trace:

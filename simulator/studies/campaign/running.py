@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from simulator import checks
 from simulator.errors import InputError
 from simulator.scenario import Scenario
+from simulator.scenarios.recording import record
 from simulator.studies.campaign.answers import Failure, Fault, Found, answer
 from simulator.studies.campaign.backends import Backend, Session
 from simulator.studies.campaign.cargo import distinct, with_traces
@@ -43,7 +44,7 @@ def campaign(points: Mapping[str, Scenario], measure: Callable[[Scenario], T], *
         InputError: The cluster cannot be reached, or the store not be written; what was measured is kept.
     """
     checks.count("retries", retries, 0)
-    return _Campaign(with_traces(points), measure, backend or Backend(), store, retries, told).answer()
+    return _Campaign(points, measure, backend or Backend(), store, retries, told).answer()
 
 
 class _Campaign:
@@ -51,7 +52,8 @@ class _Campaign:
 
     def __init__(self, points: Mapping[str, Scenario], measure: Callable[[Scenario], Any], backend: Backend,
                  store: Store | None, retries: int, told: Told | None) -> None:
-        self._points, self._measure, self._backend, self._store = points, measure, backend, store
+        self._asked, self._points = points, with_traces(points)
+        self._measure, self._backend, self._store = measure, backend, store
         self._retries, self._told = retries, told or (lambda done, of: None)
         self._tries = dict.fromkeys(points, 0)
         self._done: dict[str, Found[Any] | Failure] = {}
@@ -99,8 +101,9 @@ class _Campaign:
         """Keep a value; of a point that failed, the key if it is to go again."""
         if isinstance(value, Fault):
             return self._failed(key, value.reason, hopeless=value.hopeless)
-        scenario = self._points[key]
-        self._finish(key, Found(scenario, self._store.keep(key, scenario, value) if self._store else value))
+        if self._store:
+            value = self._store.keep(key, self._points[key], record(self._asked[key]), value)
+        self._finish(key, Found(self._points[key], value))
         return []
 
     def _smaller(self, lost: list[str]) -> list[list[str]]:
@@ -113,7 +116,7 @@ class _Campaign:
         self._tries[key] += 1
         if not hopeless and self._tries[key] <= self._retries:
             return [key]
-        self._finish(key, Failure(self._points[key], reason, self._tries[key], hopeless))
+        self._finish(key, Failure(self._asked[key], reason, self._tries[key], hopeless))
         return []
 
     def _finish(self, key: str, outcome: Found[Any] | Failure) -> None:

@@ -84,9 +84,12 @@ class Store:
                 found[key] = Found(scenario, value)
         return found
 
-    def keep(self, key: str, scenario: Scenario, value: Any) -> Any:
-        """Write a value, and give it back as it will be read. Raises InputError if the disk does not take it."""
-        document = {"point": key, "scenario": scenario.to_dict(), "simulator_version": __version__, "value": value}
+    def keep(self, key: str, scenario: Scenario, asked: Mapping[str, Any], value: Any) -> Any:
+        """Write a value with the record of what was asked, and give it back as it will be read.
+
+        Raises InputError if the disk does not take it.
+        """
+        document = {"point": key, "scenario": asked, "simulator_version": __version__, "value": value}
         text = json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"
         path = self._path(scenario)
         try:

@@ -81,7 +81,7 @@ class Plan:
         return json.dumps(self.records(), indent=1, allow_nan=False) + "\n"
 
     def frame(self) -> pd.DataFrame:
-        """A row a simulation; columns as in `records.COLUMNS`."""
+        """A row a simulation: what was run, and what it came to."""
         from simulator.studies.capacity.records import frame
         return frame(self)
 
@@ -105,7 +105,8 @@ class Plan:
 def plan(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vllm", *, attainment: float = ATTAINMENT,
          slo: Sequence[str] = (), confidence: float = LEVEL, find: str = "replicas", gpus: Sequence[str] = (),
          tensor_parallel_sizes: Sequence[int] = (), max_gpus: int | None = None, replications: int = REPLICATIONS,
-         settings: Mapping[str, Any] | None = None, workers: int = 1, backend: Backend | None = None, told: Told | None = None, **options: Any) -> Plan:
+         settings: Mapping[str, Any] | None = None, workers: int = 1, backend: Backend | None = None,
+         told: Told | None = None, **options: Any) -> Plan:
     """Find the fewest replicas that keep the service objectives, or the highest rate, and say why.
 
     Args:

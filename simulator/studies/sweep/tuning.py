@@ -72,7 +72,7 @@ class _Search:
     """What was found so far, and how to find more."""
 
     def __init__(self, objective: str, trials: int, told: Told | None, options: Mapping[str, Any]) -> None:
-        self.found = Tuned({}, {}, objective)
+        self.found = Tuned({}, {}, objective=objective)
         self._trials, self._told, self._options = trials, told or (lambda done, of: None), options
 
     def run(self, points: Sequence[Values]) -> None:
@@ -80,7 +80,7 @@ class _Search:
         heard = sweep(points=points, told=lambda done, _: self._told(len(before.outcomes) + done, self._trials + 1),
                       **self._options)
         self.found = Tuned({**before.variants, **heard.variants}, {**before.outcomes, **heard.outcomes},
-                           before.objective)
+                           objective=before.objective)
 
     def worth(self, values: Values) -> float | None:
         """The objective at these values; some may apply to another policy only."""

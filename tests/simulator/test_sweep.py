@@ -1,0 +1,245 @@
+"""A sweep: names and values become scenarios, records have vLLM's shape, and pictures show what the records say."""
+
+from __future__ import annotations
+
+import json
+import sys
+from math import inf
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulator import InputError, Scenario, simulate, sweep
+from simulator.memory.base import UNLIMITED
+from simulator.studies.campaign import Failure
+from simulator.studies.sweep.pictures import heatmap_frame, less_is_better, pareto_frame
+from simulator.studies.sweep.records import efficiency, pareto, record, to_csv, varied
+from simulator.studies.sweep.tables import table
+from simulator.studies.sweep.tuning import tune
+from simulator.studies.sweep.variants import as_field, grid, variants
+from traces import Trace
+
+TRACE = Trace("tiny", np.arange(12) * 10 ** 8, np.full(12, 40), np.arange(1, 13) * 4)
+BASE = Scenario(trace=TRACE)
+
+
+def test_a_grid_runs_its_last_name_fastest() -> None:
+    assert grid({"a": [1, 2], "b": [3, 4]}) == [{"a": 1, "b": 3}, {"a": 1, "b": 4}, {"a": 2, "b": 3}, {"a": 2, "b": 4}]
+    assert grid({}) == [{}]
+
+
+def test_a_name_is_a_field_an_entry_or_a_knob() -> None:
+    found = variants(BASE.but(goodput={"tpot": 50}), {"block_size": 32}, [
+        {"max_num_seqs": 8, "request_rate": 2, "goodput.ttft": 100, "gpu": "h200"}])
+    [(key, variant)] = found.items()
+    assert key == "max_num_seqs=8,request_rate=2,goodput.ttft=100,gpu=h200"
+    assert variant.scenario == BASE.but(knobs={"block_size": 32, "max_num_seqs": 8}, request_rate=2.0, gpu="h200",
+                                        goodput={"tpot": 50, "ttft": 100})
+
+
+def test_a_knob_of_one_policy_does_not_multiply_the_others() -> None:
+    found = variants(BASE, {"max_num_seqs": 4}, grid({"policy": ["static", "vllm"], "static.max_batch_size": [2, 8]}))
+    assert {key: dict(variant.scenario.knobs) for key, variant in found.items()} == {
+        "policy=static,static.max_batch_size=2": {"max_batch_size": 2},
+        "policy=static,static.max_batch_size=8": {"max_batch_size": 8},
+        "policy=vllm": {"max_num_seqs": 4}}
+
+
+@pytest.mark.parametrize(("values", "told"), [
+    ({"max_num_seq": 1}, "unknown field or knob of vllm 'max_num_seq': did you mean 'max_num_seqs'?"),
+    ({"request_rat": 1}, "unknown field or knob of vllm 'request_rat': did you mean 'request_rate'?"),
+    ({"vlm.max_num_seqs": 1}, "unknown policy or mapping before a dot 'vlm': did you mean 'vllm'? (known: vllm, "),
+    ({"vllm.max_num_seq": 1}, "unknown field or knob of vllm 'max_num_seq': did you mean 'max_num_seqs'?"),
+    ({"static.max_batch_size": 1}, "unknown policy or mapping before a dot 'static' (known: vllm, "),
+    ({"policy": "vlm"}, "unknown policy 'vlm': did you mean 'vllm'?"),
+    ({"max_num_seqs": "many"}, "vllm: max_num_seqs must be a whole number of at least 1, not 'many'"),
+    ({"goodput.ttf": 1}, "unknown goodput objective 'ttf' (known: ttft, tpot, e2el)"),
+    ({"tensor_parallel_size": 0}, "tensor_parallel_size must be a whole number of at least 1, not 0")])
+def test_a_name_or_value_that_cannot_be_is_refused_before_anything_runs(values: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        variants(BASE, {}, [values])
+    assert str(caught.value).startswith(told)
+
+
+@pytest.mark.parametrize(("name", "given", "taken"), [
+    ("request_rate", 2, 2.0), ("num_prompts", inf, None), ("max_concurrency", inf, None),
+    ("max_model_len", inf, UNLIMITED), ("kv_capacity_tokens", inf, inf), ("noise", "none", None),
+    ("cuda_graph_sizes", "none", "none"), ("seed", 3, 3),
+    ("exact", True, True), ("max_tokens", "exact", "exact")])
+def test_a_value_becomes_what_the_field_takes(name: str, given: Any, taken: Any) -> None:
+    found = as_field(name, given)
+    assert (found, type(found)) == (taken, type(taken))
+
+
+def test_points_that_go_together_cross_what_is_varied() -> None:
+    together = [{"max_num_seqs": 1}, {"max_num_seqs": 2, "block_size": 32}]
+    found = sweep(TRACE, vary={"request_rate": [4, 8]}, points=together)
+    assert list(found.outcomes) == [
+        "max_num_seqs=1,request_rate=4", "max_num_seqs=1,request_rate=8",
+        "max_num_seqs=2,block_size=32,request_rate=4", "max_num_seqs=2,block_size=32,request_rate=8"]
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    ({"vary": {"seed": []}}, "seed is varied over no value: give some, such as seed=1,2,4"),
+    ({"points": []}, "the list has no points: give one mapping of names to values for each"),
+    ({"points": [{"seed": 1}], "vary": {"seed": [2]}}, "seed is both varied and listed: give one")])
+def test_what_it_refuses(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        sweep(TRACE, **options)
+    assert str(caught.value) == told
+
+
+def test_a_record_is_the_summary_of_its_run_then_what_was_varied() -> None:
+    [found] = sweep(TRACE, vary={"max_num_seqs": [2], "request_rate": [4]}).records
+    alone = simulate(TRACE, "vllm", knobs={"max_num_seqs": 2}, request_rate=4.0).summary()
+    assert list(found)[-3:] == ["run_number", "max_num_seqs", "request_rate"]
+    assert (found["run_number"], found["max_num_seqs"], found["request_rate"]) == (0, 2, 4)
+    del alone["date"]    # the same run has the same bytes whenever it is made
+    assert {name: found[name] for name in alone} == alone
+
+
+def test_all_points_see_the_same_arrivals() -> None:
+    found = sweep(TRACE, vary={"policy": ["vllm", "static", "orca"]}, request_rate=5.0, seed=3)
+    assert len({each["trace_digest"] for each in found.records}) == 1
+    assert len({each["offered_request_rate"] for each in found.records}) == 1
+
+
+def test_a_mapping_is_one_cell_spelled_as_its_flag() -> None:
+    assert record({"completed": 3}, {"goodput": {"ttft": 5, "tpot": inf}}) == {
+        "completed": 3, "run_number": 0, "goodput": "ttft:5,tpot:inf"}
+
+
+def test_what_fails_is_apart() -> None:
+    found = sweep(TRACE, vary={"tensor_parallel_size": [1, 3]})
+    assert [each["tensor_parallel_size"] for each in found.records] == [1]
+    [(key, failure)] = found.failures.items()
+    assert key == "tensor_parallel_size=3"
+    assert isinstance(failure, Failure)
+    assert failure.scenario.tensor_parallel_size == 3
+
+
+def test_varied_finds_what_differs_in_our_records_and_in_those_of_vllm() -> None:
+    ours = [record({"request_rate": 1, "duration": 4 - cap}, {"max_num_seqs": cap, "dtype": "fp8"}) for cap in (1, 2)]
+    assert varied(ours) == ["max_num_seqs"]
+    theirs = [{"request_rate": rate, "duration": rate, "run_number": 0, "block_size": 7 * rate} for rate in (1, 2)]
+    assert varied(theirs) == ["block_size", "request_rate"]
+    assert varied([]) == []
+
+
+def test_efficiency_is_for_each_user_and_each_gpu() -> None:
+    assert efficiency({"output_throughput": 800, "median_tpot_ms": 20, "tensor_parallel_size": 2, "replicas": 2}) == (
+        50, 200)
+    assert efficiency({"output_throughput": 800, "mean_tpot_ms": 10}) == (100, 800)
+    assert efficiency({"output_throughput": None, "median_tpot_ms": None}) is None
+
+
+def at(user: float, gpu: float) -> dict[str, float]:
+    return {"median_tpot_ms": 1000 / user, "output_throughput": gpu}
+
+
+def test_the_pareto_set_is_what_nobody_beats() -> None:
+    points = [at(10, 100), at(20, 50), at(10, 50), at(20, 50), at(5, 100), {"output_throughput": None}]
+    assert pareto(points) == [True, True, False, True, False, False]
+
+
+def test_csv_has_a_row_a_record_and_an_empty_cell_for_what_is_missing() -> None:
+    assert to_csv([{"a": 1, "b": None}, {"a": "x,y", "c": 2.5}]) == 'a,b,c\n1,,\n"x,y",,2.5\n'
+
+
+GRID = [record({"output_throughput": 10 * x + y, "median_tpot_ms": x, "p99_ttft_ms": 10 * x + y, "policy": policy},
+               {"max_num_seqs": x, "request_rate": y, "policy": policy})
+        for x in (10, 2) for y in (3, 1) for policy in ("vllm", "orca") if (x, y) != (2, 1)]
+
+
+def test_a_heat_map_has_the_numbers_of_the_records() -> None:
+    frame, title = heatmap_frame(GRID)
+    assert title == "output_throughput (the max over policy)"
+    assert (frame.columns.name, list(frame.columns)) == ("max_num_seqs", ["2", "10"])
+    assert (frame.index.name, list(frame.index)) == ("request_rate", ["1", "3"])
+    assert np.array_equal(frame.to_numpy(), [[np.nan, 101], [23, 103]], equal_nan=True)
+
+
+def test_a_heat_map_takes_other_axes_and_the_least_of_what_is_worse_as_it_grows() -> None:
+    frame, title = heatmap_frame(GRID, x="policy", metric="p99_ttft_ms")
+    assert title == "p99_ttft_ms (the min over request_rate)"
+    assert (list(frame.columns), list(frame.index)) == (["vllm", "orca"], ["2", "10"])
+    assert frame.to_numpy().tolist() == [[23, 23], [101, 101]]
+    assert list(heatmap_frame(GRID, y="policy")[0].columns) == ["2", "10"]
+
+
+def test_one_name_alone_is_one_row() -> None:
+    frame, _ = heatmap_frame([record({"output_throughput": x}, {"max_num_seqs": x}) for x in (1, 2)])
+    assert (frame.shape, frame.index.name) == ((1, 2), "")
+
+
+@pytest.mark.parametrize(("records", "asked", "told"), [
+    ([record({"output_throughput": 1}, {"seed": 1})], {}, "nothing was varied here: there is no heat map to draw"),
+    (GRID, {"x": "block_size"}, "unknown varied name 'block_size' (known: max_num_seqs, request_rate, policy)"),
+    (GRID, {"metric": "p99_tftt_ms"}, "unknown metric 'p99_tftt_ms': did you mean 'p99_ttft_ms'?"),
+    ([record({}, {"gpu": gpu}) for gpu in "ab"], {}, "no point has an output throughput: nothing was served")])
+def test_a_heat_map_that_cannot_be_drawn(records: list[dict[str, Any]], asked: dict[str, str], told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        heatmap_frame(records, **asked)
+    assert str(caught.value).startswith(told)
+
+
+@pytest.mark.parametrize(("name", "less"), [("p99_ttft_ms", True), ("mean_queue_time_ms", True), ("preemptions", True),
+                                            ("request_goodput", False), ("output_throughput", False)])
+def test_which_way_is_better(name: str, less: bool) -> None:
+    assert less_is_better(name) == less
+
+
+def test_the_pareto_frame_names_each_point() -> None:
+    frame = pareto_frame(GRID)
+    assert frame.loc[0].to_dict() == {"tokens_per_user": 100, "tokens_per_gpu": 103, "pareto": True,
+                                      "name": "max_num_seqs=10, request_rate=3, policy=vllm"}
+
+
+def test_the_table_has_a_row_a_point() -> None:
+    found = sweep(TRACE, vary={"max_num_seqs": [1, 4], "policy": ["vllm", "static"]})
+    told = table(found)
+    assert told.header[:3] == ("max_num_seqs", "policy", "tok/s")
+    assert [row[:2] for row in told.rows] == [("1", "vllm"), ("-", "static"), ("4", "vllm")]
+    assert found.table()["pareto"].sum() == sum(row[-1] == "*" for row in told.rows)
+
+
+def test_tuning_finds_the_best_of_a_small_space_and_always_the_same() -> None:
+    pytest.importorskip("optuna", reason="needs optuna: pip install 'batchsim[tune]'")
+    space = {"max_num_seqs": (1, 16), "enable_chunked_prefill": [True, False]}
+    told: list[tuple[int, int]] = []
+    found, again = (tune(space, trials=12, trace=TRACE, load="saturated", settings={"max_num_seqs": 1},
+                         told=lambda done, of: told.append((done, of))) for _ in range(2))
+    assert json.dumps(found.records) == json.dumps(again.records)
+    assert found.best == again.best
+    throughput = {key: outcome.value["output_throughput"] for key, outcome in found.outcomes.items()}    # type: ignore[union-attr]
+    assert found.best is not None
+    assert throughput[found.best] == max(throughput.values())
+    assert throughput[found.best] > throughput["as given"]
+    assert next(iter(found.outcomes)) == "as given"
+    assert told[0] == (1, 13)
+    assert {record["seed"] for record in found.records} == {0}
+
+
+def test_tuning_goes_the_way_of_what_is_better() -> None:
+    pytest.importorskip("optuna", reason="needs optuna: pip install 'batchsim[tune]'")
+    found = tune({"max_num_seqs": [1, 12]}, trials=4, objective="p99_e2el_ms", trace=TRACE, load="saturated")
+    assert found.best in ("max_num_seqs=12", "as given")
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    ({"objective": "request_goodput"}, "request_goodput needs an objective: give --goodput ttft:500,tpot:50"),
+    ({"objective": "slots"}, "unknown objective 'slots'"),
+    ({"objective": "output_throughputs"}, "unknown objective 'output_throughputs': did you mean 'output_throughput'?")])
+def test_what_tuning_refuses(options: dict[str, Any], told: str) -> None:
+    pytest.importorskip("optuna", reason="needs optuna: pip install 'batchsim[tune]'")
+    with pytest.raises(InputError) as caught:
+        tune({"max_num_seqs": [1, 2]}, trace=TRACE, **options)
+    assert str(caught.value).startswith(told)
+
+
+def test_tuning_without_optuna_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(InputError) as caught:
+        tune({"max_num_seqs": [1, 2]}, trace=TRACE)
+    assert str(caught.value) == "tuning needs optuna, which is not installed: pip install 'batchsim[tune]'"
