@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulator.details import BESIDE, details, parts
+from simulator.display import result_card, result_text
 from simulator.errors import InputError
 from simulator.frames import requests_frame, steps_frame
 from simulator.measured import Measured
@@ -58,7 +58,8 @@ class Result(Measured):
 
         `detailed` adds an array entry a request; `options` are those of `labelled`.
         """
-        document = self.labelled(**options) | parts(self) | {"scenario": self.asked}
+        document = self.labelled(**options)
+        document |= parts(self, document) | {"scenario": self.asked}
         if detailed:
             document |= details(self)
         return json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"
@@ -91,13 +92,8 @@ class Result(Measured):
                 f"{len(self.setup.output)} requests in {line.last_delivered.max(initial=0) / 1e9:.3f} s, "
                 f"{len(self.record.ends)} steps>")
 
+    def __str__(self) -> str:
+        return result_text(self)
+
     def _repr_html_(self) -> str:
-        names = ("completed", "rejected", "duration", "request_throughput", "output_throughput", "median_ttft_ms",
-                 "median_tpot_ms", "median_e2el_ms", "slot_utilization", "mean_batch_size", "preemptions")
-        summary = self.summary(metrics=("ttft", "tpot", "e2el"))
-        rows = "".join(f"<tr><th>{name}</th><td>{_short(summary[name])}</td></tr>" for name in names)
-        return f"<table><caption>{escape(repr(self))}</caption>{rows}</table>"
-
-
-def _short(value: float | None) -> str:
-    return "" if value is None else f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+        return result_card(self)

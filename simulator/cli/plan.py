@@ -20,12 +20,12 @@ from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.scaling import Scaling
 from simulator.cli.tables import print_table
+from simulator.facts import facts_of
 from simulator.statistics import LEVEL
 from simulator.studies.capacity import Plan
 from simulator.studies.capacity import plan as study
 from simulator.studies.capacity.objectives import ATTAINMENT
 from simulator.studies.capacity.question import REPLICATIONS
-from simulator.studies.facts import facts_of
 from simulator.tables import Table
 
 FINDINGS, RUNS = "plan.json", "plan.csv"
@@ -101,9 +101,9 @@ def _sizes(text: str | None) -> tuple[int, ...]:
 
 def _files(found: Plan) -> dict[str, bytes]:
     """All files by name; a plan without an answer has no figures."""
-    files = {FINDINGS: as_json(found.records()).encode(),
-             RUNS: found.frame().to_csv(index=False, lineterminator="\n").encode()}
-    return files | (as_files(figures(found)) if found.feasible else {})
+    drawn = as_files(figures(found)) if found.feasible else {}
+    return {FINDINGS: as_json(found.findings() | {"figures": list(drawn)}).encode(),
+            RUNS: found.frame().to_csv(index=False, lineterminator="\n").encode(), **drawn}
 
 
 def figures(found: Plan) -> dict[str, Any]:

@@ -150,8 +150,8 @@ def test_compare_gives_runs_and_ratios(batchsim: Call, tmp_path: Path) -> None:
         ("static", "saturated"), ("vllm", "saturated"), ("static", "trace"), ("vllm", "trace")]
     assert set(found["speedup"]) == {"scheduling", "paged", "deployed"}
     assert sorted(path.name for path in (tmp_path / "there").iterdir()) == [
-        "batch.svg", "comparison.json", "manifest.json", "static-saturated.json", "static-trace.json", "timeline.svg",
-        "vllm-saturated.json", "vllm-trace.json"]
+        "batch.svg", "comparison.json", "ladder.svg", "manifest.json", "static-saturated.json", "static-trace.json",
+        "timeline.svg", "vllm-saturated.json", "vllm-trace.json"]
 
 
 def test_compare_prints_tables_and_says_where_the_files_are(batchsim: Call) -> None:
@@ -159,7 +159,7 @@ def test_compare_prints_tables_and_says_where_the_files_are(batchsim: Call) -> N
     assert status == 0
     assert "static" in out
     assert "vllm" in out
-    assert err == "written to batchsim-out/: a JSON for each run, comparison.json, timeline.svg and batch.svg\n"
+    assert err == "written to batchsim-out/: a JSON for each run, comparison.json and the figures\n"
 
 
 def test_bench_prints_one_document(batchsim: Call) -> None:
