@@ -7,8 +7,8 @@
     >>> result.requests, result.steps, result.summary(), result.scenario                # doctest: +SKIP
 
 `simulate` answers one question, `compare` several at once, `attribute` says where a difference comes from, `explain`
-follows one request through its batch, `sweep` runs a grid of settings, `plan` says how many replicas it takes, and
-`run` answers a Scenario, which every Result carries.
+follows one request through its batch, `sweep` runs a grid of settings, `plan` says how many replicas it takes,
+`what_if` asks the same requests again under other settings, and `run` answers a Scenario, which every Result carries.
 
 How to read the code, in this order:
 
@@ -55,10 +55,11 @@ if TYPE_CHECKING:
     from simulator.studies.compare import compare
     from simulator.studies.explain import explain
     from simulator.studies.sweep import sweep
+    from simulator.studies.whatif import what_if
 
 __all__ = ["InputError", "Policy", "PolicyError", "Result", "Scenario", "StalledError", "__version__",
            "attribute", "compare", "explain", "memory", "plan", "plots", "policies", "read_scenario", "run", "simulate",
-           "sweep"]
+           "sweep", "what_if"]
 
 
 def __getattr__(name: str) -> Any:
@@ -78,6 +79,9 @@ def __getattr__(name: str) -> Any:
     if name == "sweep":
         from simulator.studies.sweep import sweep
         return sweep
+    if name == "what_if":
+        from simulator.studies.whatif import what_if
+        return what_if
     if name in ("plots", "statistics", "studies"):
         from importlib import import_module
         return import_module(f"simulator.{name}")

@@ -1,4 +1,5 @@
-"""What is done to a trace before it is replayed: a sample, several rounds, a shape, a longest length, a cap.
+"""What is done to a trace before it is replayed: a sample, several rounds, a shape, a longest length, a cap,
+another spread of the outputs.
 
 Each function takes a trace and gives a new one, and notes what a user of it must know. They are meant to be called in
 the order in which they stand here: first what is left out, last what is cut off.
@@ -17,6 +18,8 @@ from traces.joining import joined
 from traces.ragged import Ragged
 from traces.shape import Shape, shape_of, shaped_times
 from traces.trace import Trace
+
+MOST_SPREAD = 4
 
 
 def sampled(trace: Trace, share: float, rng: np.random.Generator) -> Trace:
@@ -83,6 +86,25 @@ def truncated(trace: Trace, longest: int) -> tuple[Trace, int]:
         return trace, 0
     shared = None if trace.shared is None else np.minimum(trace.shared, prompt)
     return replace(trace, prompt=prompt, output=output, shared=shared, hash_ids=_ids_within(trace, prompt)), cut
+
+
+def spread(trace: Trace, power: float) -> Trace:
+    """Outputs raised to a power and scaled to the mean that they had: 0 makes all alike, 1 leaves them as they are.
+
+    Above 1 the long ones grow longer and the short ones shorter. The mean is kept but for rounding to whole tokens.
+    Raises TraceError for a trace with conversations, whose later prompts hold the answers.
+    """
+    if not (is_number(power) and 0 <= power <= MOST_SPREAD):
+        raise TraceError(f"a spread must be a number from 0 to {MOST_SPREAD}, not {shown(power)}")
+    if trace.has_turns:
+        raise TraceError(f"trace {trace.name!r} has conversations, and later prompts hold the answers before them: "
+                         "their lengths cannot change by themselves")
+    if power == 1 or not len(trace):
+        return trace
+    mean = trace.output.mean()
+    raised = (trace.output / mean) ** power
+    output = np.maximum(1, np.rint(raised * (mean / raised.mean()))).astype(np.int64)
+    return replace(trace, output=output).noted(f"outputs spread: to the power of {power:.6g}, at the same mean")
 
 
 def capped(trace: Trace, count: int, wanted: npt.NDArray[np.bool_]) -> Trace:

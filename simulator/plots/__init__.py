@@ -29,6 +29,7 @@ from simulator.plots.summaries import batches_figure, latencies_figure, queue_fi
 from simulator.plots.sweep import heatmap_figure, pareto_figure, plot_heatmap, plot_pareto
 from simulator.plots.timeline import plot_timeline, timeline_figure
 from simulator.plots.traffic import traffic_figure
+from simulator.plots.whatif import whatif_figure
 
 __all__ = [
     "KINDS",
@@ -70,4 +71,5 @@ __all__ = [
     "timeline_frame",
     "traffic_figure",
     "verdict_figure",
+    "whatif_figure",
 ]

@@ -54,7 +54,7 @@ def our_style() -> Iterator[None]:
 
 def new_figure(height: float, width: float = WIDTH) -> Figure:
     """An empty white figure of this size in inches. pyplot does not know it, so it need not be closed."""
-    from matplotlib.figure import Figure
+    from simulator.plots.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simulator.errors import InputError, choose
 from simulator.policies import Policy, StaticBatching
@@ -25,8 +25,12 @@ from simulator.studies.points import METRICS, Point, Told, measure
 from simulator.studies.rungs import Rung, ratio
 from simulator.studies.shapley import Set, prefixes, shapley_value, subsets
 from simulator.studies.switches import Switch
+from simulator.tables import Table
 from simulator.traffic import read_trace
 from traces import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_SWITCHES = 6
 """Of which Shapley shares are worked out unquestioned: each more takes twice the runs."""
@@ -59,6 +63,21 @@ class Attribution:
     shares: Mapping[str, tuple[float, float]] | None
     bound: SlotBound | None = None
     slots_in_steps: Fraction | None = None
+
+    def told(self) -> list[str]:
+        """The ratio and its parts, in sentences."""
+        from simulator.studies.why import story
+        return story(self)
+
+    def tables(self) -> list[Table]:
+        """The ladders, one an order, and the shares."""
+        from simulator.studies.why_tables import tables
+        return tables(self)
+
+    def frame(self) -> pd.DataFrame:
+        """One row a bar of the figure: see `why_records.frame`."""
+        from simulator.studies.why_records import frame
+        return frame(self)
 
     @cached_property
     def trace(self) -> Trace:

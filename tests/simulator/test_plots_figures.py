@@ -57,6 +57,17 @@ def texts(figure) -> list[str]:
     return [text.get_text() for text in figure.findobj(Text) if text.get_text() and id(text) not in ticks]
 
 
+def test_a_figure_shows_itself_in_a_notebook_whatever_the_user_has_set() -> None:
+    from matplotlib import rc_context
+
+    figure = batch_figure(runs())
+    shown = figure._repr_svg_()
+    with rc_context({"font.size": 30, "svg.hashsalt": "mine", "svg.fonttype": "none"}):
+        assert figure._repr_svg_() == shown
+    assert shown.startswith("<?xml")
+    assert "<dc:date>" not in shown
+
+
 def python(code: str, seed: str) -> str:
     root = Path(__file__).resolve().parents[2]
     found = os.pathsep.join([str(root), str(root / "tests")])

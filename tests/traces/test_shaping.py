@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces import Trace, TraceError, capped, load, mixed, of_tenants, repeated, sampled, split, truncated
+from traces import Trace, TraceError, capped, load, mixed, of_tenants, repeated, sampled, split, spread, truncated
 from traces.profile import slot_utilization
 
 SECOND = 10**9
@@ -163,3 +163,34 @@ def test_the_cap_counts_only_what_is_wanted():
     assert len(capped(trace, 5, good)) == 90
     assert len(capped(trace, 15, good)) == 100
     assert len(capped(trace, 3, ~good)) == 3
+
+
+def test_a_spread_of_two_squares_the_lengths_and_keeps_their_mean():
+    trace = made([0, 1, 2, 3], output=[10, 10, 20, 40])
+    assert spread(trace, 0).output.tolist() == [20] * 4
+    assert spread(trace, 1) is trace
+    # squares 1 1 4 16 of the tens, 22 in all, for 80 tokens
+    assert spread(trace, 2).output.tolist() == [round(80 * square / 22) for square in (1, 1, 4, 16)]
+    assert spread(trace, 2).prompt is trace.prompt
+    assert spread(trace, 2).report.notes[-1] == "outputs spread: to the power of 2, at the same mean"
+
+
+@given(st.lists(st.integers(1, 5000), min_size=1, max_size=60), st.floats(0, 4))
+def test_a_spread_keeps_order_and_mean(outputs, power):
+    trace = made(list(range(len(outputs))), output=outputs)
+    found = spread(trace, power).output
+    assert found.min() >= 1
+    assert (np.diff(found[np.argsort(outputs, kind="stable")]) >= 0).all()
+    assert abs(found.sum() - sum(outputs)) <= len(outputs)    # a token a row: rounding, and none below 1
+
+
+@pytest.mark.parametrize("power", [-0.1, 4.5, float("nan"), "wide", True])
+def test_a_spread_that_is_none_is_refused(power):
+    with pytest.raises(TraceError, match="a spread must be a number from 0 to 4, not"):
+        spread(made([0, 1]), power)
+
+
+def test_outputs_of_conversations_are_not_spread():
+    talk = made([0, 1], prompt=[10, 20], session=["a", "a"], parent=[-1, 0])
+    with pytest.raises(TraceError, match="has conversations"):
+        spread(talk, 2)
