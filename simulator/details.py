@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from simulator.balance import shares
+from simulator.facts import facts_of, trust_in
 from simulator.gaps import gap_lists, spans_of
+from simulator.remarks import band_remark, remarks
 
 if TYPE_CHECKING:
     from simulator.result import Result
 
+BESIDE = ("scenario", "batch_over_time", "ttft_tail", "replica_stats", "tenant_stats", "facts", "remarks")
+"""Names in the JSON that stand beside the flat record."""
 
-def parts(result: Result) -> dict[str, Any]:
-    """What the JSON has beside the flat record: the slowest first tokens, and the run by replica and by tenant.
 
-    None where nobody was answered, without a router, and where no tenant is named.
+def parts(result: Result, summary: Mapping[str, Any]) -> dict[str, Any]:
+    """What the JSON has beside the flat record: the batch over time, the slowest first tokens, parts of it, and words.
+
+    None where no step ran, where nobody was answered, without a router, and where no tenant is named.
     """
     replicas = None if result.cluster is None else [asdict(share) for share in shares(result)]
-    return {"ttft_tail": result.ttft_tail and result.ttft_tail.plain(), "replica_stats": replicas,
-            "tenant_stats": [asdict(tenant) for tenant in result.tenants] or None}
+    return {"batch_over_time": result.fullness and result.fullness.plain(),
+            "ttft_tail": result.ttft_tail and result.ttft_tail.plain(), "replica_stats": replicas,
+            "tenant_stats": [asdict(tenant) for tenant in result.tenants] or None,
+            "facts": [*facts_of(result.setup), *trust_in(result.setup.cost)],
+            "remarks": [*remarks(result, summary), *filter(None, [band_remark(result)])]}
 
 
 def details(result: Result) -> dict[str, list[Any]]:

@@ -9,6 +9,9 @@ from simpy import Environment, Event
 
 from simulator.step import Queue, Step
 
+PLANS = 1 << 20
+"""The lowest rank of what comes after the ends of all steps of an instant, whichever replica they are of."""
+
 
 class Watcher(Protocol):
     """Hears of every step of a replica: for conformance runs and tests."""
@@ -21,11 +24,14 @@ class Watcher(Protocol):
 
 
 class Last(Event):
-    """A timeout that calls somebody last at its instant: who arrives when a step ends is seen by the next plan."""
+    """A timeout that calls somebody last at its instant: who arrives when a step ends is seen by the next plan.
 
-    def __init__(self, env: Environment, delay: int, call: Callable[[Any], None]) -> None:
+    Of several at one instant the one with the lowest rank comes first.
+    """
+
+    def __init__(self, env: Environment, delay: int, call: Callable[[Any], None], rank: int = 0) -> None:
         self.env, self.callbacks, self._ok, self._value = env, [call], True, None
-        env.schedule(self, 2, delay)    # type: ignore[arg-type]
+        env.schedule(self, 2 + rank, delay)    # type: ignore[arg-type]
 
     def put_off(self) -> None:
         """Call nobody any more."""

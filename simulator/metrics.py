@@ -158,6 +158,11 @@ METRICS: dict[str, Metric] = {
     "gpu_seconds": Metric("GPU time paid", "GPU-s",
         "GPUs x time for which they are paid: of each replica from its order, or the first request sent, until it "
         "stops, or the last step ends, idle or not.", "lower"),
+    "dollars": Metric("bill", "$",
+        "The GPU time paid, at the price of an hour of that GPU. Null where none is given.", "lower"),
+    "dollars_per_million_output_tokens": Metric("bill for output", "$/M tokens",
+        "The bill over the output tokens of finished requests, in millions: time in which a GPU stands idle is in it.",
+        "lower"),
     "peak_replicas": Metric("replicas, peak", "replicas",
         "The most replicas that were paid for at once. Null without a router.", "lower"),
     "busiest_replica": Metric("busiest replica", "x mean",

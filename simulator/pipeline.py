@@ -56,20 +56,20 @@ class PipelinedReplica(Replica):
         staged.stages = self.policy.batches_in_flight
         return staged
 
-    def _look(self, event: Any) -> None:
+    def _ask(self, now: int) -> None:
         """Launch as many batches as the policy makes up and the stages take."""
         if self._cancelled:
-            self._drop_cancelled(self.now)
+            self._drop_cancelled(now)
         decision: Step | Wait | None = None
         while len(self._flight) < self.policy.batches_in_flight and len(self.queue):
-            decision = self.policy.plan(self.queue, self.memory, self.now)
+            decision = self.policy.plan(self.queue, self.memory, now)
             if not isinstance(decision, Step):
                 break
             self._launch(decision)
         if self._flight:
             self._asleep = True
         else:
-            self._sleep(decision, self.now)    # type: ignore[arg-type]
+            self._sleep(decision, now)    # type: ignore[arg-type]
 
     def _launch(self, step: Step) -> None:
         self._waits = 0
@@ -77,15 +77,15 @@ class PipelinedReplica(Replica):
         self._passes.write_down(batch)
         self.queue.launch(step)
         self._flight.append((batch, len(self.record.ends) - 1))
-        Last(self.env, batch.ends[-1] - self.now, self._land)
+        Last(self.env, batch.ends[-1] - self.now, self._land, self._rank)
 
-    def _land(self, event: Any) -> None:
+    def _land(self, _: Any) -> None:
         """The oldest batch has returned; who arrives as it does is seen by the next plan."""
         self._last.put_off()
         batch, self._landing = self._flight.popleft()
         self.queue.land(batch.step)
         self._commit(batch, self.now)
-        self._look(event)
+        self._go_on(self.now)
 
     def _catch_up(self, step: Step) -> list[Request]:
         """Count the tokens of a batch that has returned; who is not done may be selected again."""

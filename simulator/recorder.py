@@ -7,6 +7,7 @@ spans of consecutive steps, never one by one: a million requests make hundreds o
 from __future__ import annotations
 
 from array import array
+from struct import Struct
 
 import numpy as np
 
@@ -36,6 +37,8 @@ PLAN_COLUMNS = (
 )
 OBSTACLES = (None, "cap", "budget", "memory", "fragmentation", "batch")
 """Why the head of the queue stayed out, by its code in the `blocked` column."""
+PAIR, TRIPLE, SPAN = Struct("2q").pack, Struct("3q").pack, Struct("3i").pack
+"""Rows as bytes: arrays take them five times as fast as numbers."""
 CODES = {word: code for code, word in enumerate(OBSTACLES)}
 
 
@@ -71,11 +74,15 @@ class Recorder:
 
     def span(self, index: int, first: int, last: int) -> None:
         """Request `index` emitted one token in each of the steps `first` to `last`."""
-        self.spans.extend((index, first, last))
+        self.spans.frombytes(SPAN(index, first, last))
 
     def stay(self, index: int, since: int, until: int) -> None:
         """Request `index` held a slot between two instants."""
-        self.stays.extend((index, since, until))
+        self.stays.frombytes(TRIPLE(index, since, until))
+
+    def send(self, index: int, now: int) -> None:
+        """Request `index` is taken, which its client sent at `now`."""
+        self.sent.frombytes(PAIR(index, now))
 
     def freeze(self) -> Record:
         """The columns as read-only arrays."""

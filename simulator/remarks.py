@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from simulator.gate import REFUSED, SHED, SKIPPED, TIMED_OUT
-from simulator.result import Result
 from simulator.setup import Setup
+
+if TYPE_CHECKING:
+    from simulator.result import Result
 
 BANDED = {"output_throughput": "output tokens/s", "mean_ttft_ms": "mean TTFT in ms", "mean_tpot_ms": "mean TPOT in ms"}
 """The figures of a band, in words."""
 
 
-def remarks(result: Result) -> list[str]:
-    """One line each; none if there is nothing to say."""
-    summary, report = result.summary(metrics=()), result.setup.trace.report
+def remarks(result: Result, summary: Mapping[str, Any] | None = None) -> list[str]:
+    """One line each; none if there is nothing to say. `summary` is that of the result, if it was made before."""
+    summary, report = summary or result.summary(metrics=()), result.setup.trace.report
     told = [
         (len(report.rejected), "rows left out of the trace"),
         (report.out_of_order, "rows of the trace sorted by arrival"),

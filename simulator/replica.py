@@ -13,7 +13,7 @@ from simpy import Environment, Timeout
 
 from simulator.batch import ListedSet, LockstepSet
 from simulator.contract import Contract
-from simulator.events import Last, Watcher
+from simulator.events import PLANS, Last, Watcher
 from simulator.memory.base import UNLIMITED, Memory
 from simulator.passes import Pass, Passes
 from simulator.policies.base import Policy
@@ -34,7 +34,7 @@ class Replica:
         pricing: How long steps last.
         outputs: True output tokens by request index. Nobody but the replica reads them.
         exact: Ask the policy at every step and keep the decoding set as a plain list.
-        alone: See Stretch.
+        rank: Its place among several replicas in one environment; None: it is alone there.
         on_finish: Called with each request that leaves.
         on_refuse: Called with each request that is refused because the engine has its hands full.
         on_cancel: Called with each request that is gone because its client cancelled it; without it, nobody cancels.
@@ -42,7 +42,7 @@ class Replica:
     """
 
     def __init__(self, env: Environment, policy: Policy, memory: Memory, pricing: Pricing, outputs: Sequence[int], *,
-                 exact: bool = False, alone: bool = True, on_finish: Callable[[Request], None] | None = None,
+                 exact: bool = False, rank: int | None = None, on_finish: Callable[[Request], None] | None = None,
                  on_refuse: Callable[[Request], None] | None = None,
                  on_cancel: Callable[[Request], None] | None = None, watch: Watcher | None = None) -> None:
         self.env, self.policy, self.memory = env, policy, memory
@@ -50,21 +50,23 @@ class Replica:
         self.decoding = (ListedSet if exact else LockstepSet)(memory.block_size, self.record.span)
         self.queue = Queue(self.decoding, policy.urgency())
         self._plan, self._idle = policy.plan, policy.idle
+        self._keeps = type(policy).leaving is not Policy.leaving    # it may keep those who have finished
         self._contract = Contract(policy, self.queue, memory)
         self.finished = 0
         self._outputs, self._watch = outputs, watch
         self._on_finish, self._on_refuse, self._on_cancel = on_finish, on_refuse, on_cancel
         self._cancelled: dict[Request, None] = {}    # in the order in which their clients hung up; they are still here
         self._most = policy.max_outstanding
-        self._stretch = Stretch(env, policy, memory, self.decoding, exact=exact, alone=alone,
+        self._stretch = Stretch(env, policy, memory, self.decoding, exact=exact, alone=rank is None,
                                 watchful=on_cancel is not None)
         self._passes = self._make_passes(self.queue, memory, pricing, self.record, self._contract, self._stretch, watch)
         self._pass: Pass | None = None    # under way
-        self._settled = 0       # steps of it that are counted already
         self._asleep = False
         self._waits = 0         # since the latest step
         self._timer: Timeout | None = None    # of a sleep that the policy wants to end
-        self._last = Last(env, 0, self._look)    # whoever is there from the start is seen
+        self._rank = rank or 0
+        self._go_on = self._ask if rank is None else self._ask_last
+        self._last = Last(env, 0, self._look, self._rank)    # whoever is there from the start is seen
 
     def _make_passes(self, *parts: Any) -> Passes:
         return Passes(*parts)
@@ -81,7 +83,7 @@ class Replica:
             if self._on_refuse:
                 self._on_refuse(request)
             return
-        self.record.sent.extend((request.index, request.arrival))
+        self.record.send(request.index, request.arrival)
         self.queue.wait(request)
         if self._asleep:
             self._wake()
@@ -99,10 +101,11 @@ class Replica:
         self.queue.closed = True
         self._stir()
 
-    def settle(self) -> None:
-        """Bring queue, memory and counters up to the steps that are over, in the middle of a stretch."""
-        if self._pass is not None and (over := bisect_left(self._pass.ends, self.now)) > self._settled:
-            self._count(self._pass, over)
+    @property
+    def kv_used(self) -> int:
+        """Blocks of memory in use now, in the middle of a stretch, too."""
+        under_way = self._pass
+        return self.memory.used if under_way is None else under_way.used[bisect_left(under_way.ends, self.now)]
 
     def _stir(self) -> None:
         """Something has happened: see what comes of it, when the step that runs is over."""
@@ -117,7 +120,7 @@ class Replica:
         if self._timer is not None:
             self._timer.callbacks = []
             self._timer = None
-        self._last = Last(self.env, 0, self._look)
+        self._last = Last(self.env, 0, self._look, self._rank)
 
     def _cut(self, under_way: Pass) -> None:
         """Let the step that runs be the last of its stretch, if the policy is to be asked again."""
@@ -126,10 +129,10 @@ class Replica:
             cut(ends, self.now)
             del under_way.used[len(ends):]
             self._last.put_off()
-            self._last = Last(self.env, ends[-1] - self.now, self._end)
+            self._last = Last(self.env, ends[-1] - self.now, self._end, self._rank)
 
     def _look(self, _: Any) -> None:
-        self._ask(self.now)
+        self._go_on(self.now)
 
     def _end(self, _: Any) -> None:
         """What is under way is over."""
@@ -141,7 +144,18 @@ class Replica:
             self._commit(under_way, now)
         except OWN_FAULTS as error:
             self._contract.blame(error, now)
-        self._ask(now)
+        self._go_on(now)
+
+    def _ask_last(self, now: int) -> None:
+        """Ask the policy once all replicas have told what this instant brings: clients may answer it with requests."""
+        if self._cancelled:
+            self._drop_cancelled(now)
+        self._asleep = False
+        self._last.put_off()
+        if self.env.peek() > now:    # nothing is left of this instant
+            self._ask(now)
+        else:
+            self._last = Last(self.env, 0, lambda _: self._ask(now), PLANS + self._rank)
 
     def _ask(self, now: int) -> None:
         """Ask the policy what to do now, and do it."""
@@ -157,7 +171,7 @@ class Replica:
             self._pass = under_way = self._passes.begin(decision, now)
         except OWN_FAULTS as error:
             self._contract.blame(error, now)
-        self._last = Last(self.env, under_way.ends[-1] - now, self._end)
+        self._last = Last(self.env, under_way.ends[-1] - now, self._end, self._rank)
 
     def _sleep(self, decision: Wait | None, now: int) -> None:
         """Do nothing until a request arrives, or until the policy wanted to be asked again."""
@@ -170,38 +184,31 @@ class Replica:
             self._timer = self.env.timeout(decision.until - now)
             self._timer.callbacks.append(lambda _: self._wake())
 
-    def _count(self, under_way: Pass, over: int) -> None:
-        """So many of the steps under way are over; take the memory that the next one needs, or that the last one had.
-
-        Memory is taken this late because a stretch may be cut, and what was evicted would not come back.
-        """
-        steps, used = over - self._settled, under_way.used
-        if len(used) > 1:
-            self.memory.extend(used[min(over, len(used) - 1)] - used[self._settled])
-        if under_way.step.decodes:
-            self.decoding.advance(steps)
-        else:
-            self.decoding.pause(steps)
-        self._settled = over
-
     def _commit(self, under_way: Pass, now: int) -> None:
-        """The tokens of the step exist now: count them, and let go who may leave."""
-        queue, step = self.queue, under_way.step
-        self._count(under_way, len(under_way.ends))
-        self._settled = 0
-        finished = self.decoding.finish() if step.decodes else []
+        """The tokens of the steps exist now: count them, and let go who may leave.
+
+        Memory for those after the first is taken as late as this: a stretch may be cut, and nothing evicted comes back.
+        """
+        queue, step, used = self.queue, under_way.step, under_way.used
+        if len(used) > 1:
+            self.memory.extend(used[-1] - used[0])
+        if step.decodes:
+            self.decoding.advance(len(used))
+            finished = self.decoding.finish()
+        else:
+            self.decoding.pause(len(used))
+            finished = []
         if step.chunks:
             if done := self._catch_up(step):
                 finished = sorted(finished + done, key=_order)
             self.memory.computed(step.chunks)
-        if finished:
+        if finished and (self._keeps or self._cancelled):
             queue.hold(finished)
         if self._cancelled:
             self._drop_cancelled(now)
             finished = [request for request in finished if request.order in queue.held]
-        if queue.held:
-            for request in self.policy.leaving(finished, queue):
-                self._let_go(request, now)
+        for request in self.policy.leaving(finished, queue) if queue.held else finished:
+            self._let_go(request, now)
         if self._watch:
             self._watch.committed(len(under_way.ends))
 
@@ -234,11 +241,11 @@ class Replica:
                 self._on_cancel(request)
 
     def _let_go(self, request: Request, now: int) -> None:
-        if request.order not in self.queue.held:
+        if self._keeps and request.order not in self.queue.held:
             self._contract.complain(f"lets go request {request.index}, which has not finished", now)
         self.memory.release(request)
         self.queue.let_go(request)
-        self.record.stays.extend((request.index, request.admitted, now))    # type: ignore[arg-type]
+        self.record.stay(request.index, request.admitted, now)    # type: ignore[arg-type]
         request.admitted = None
         self.finished += 1
         if self._on_finish:

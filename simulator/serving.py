@@ -113,13 +113,12 @@ class Serving:
     def _kv_needed(self, number: int) -> int:
         """Blocks of KV cache in use at a replica, and those that the prompts waiting there will take."""
         replica = self.replicas[number]
-        replica.settle()
         blocks_for = replica.memory.blocks_for
-        return replica.memory.used + sum([blocks_for(request.prompt) for request in replica.queue.waiting])
+        return replica.kv_used + sum([blocks_for(request.prompt) for request in replica.queue.waiting])
 
     def _member(self, number: int) -> Replica:
         assert self._router is not None
-        return self._replica(number, alone=False, **self._router.ears(number))
+        return self._replica(number, rank=number, **self._router.ears(number))
 
     def _replica(self, number: int, **options: Any) -> Replica:
         """A replica of this setup; each draws its own noise and has its own copy of the policy."""

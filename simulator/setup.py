@@ -34,7 +34,7 @@ from simulator.policies.base import Policy
 from simulator.policies.making import make_policy
 from simulator.replication import check_trace
 from simulator.scenario import Scenario
-from simulator.scenarios.record import files_of
+from simulator.scenarios.recording import files_of
 from simulator.traffic import classed, longest_request, patience_of, read_trace, under_load
 from traces import Declared, Trace
 
@@ -140,7 +140,7 @@ def prepare(scenario: Scenario) -> Setup:
     deployment = _deployment(scenario, capacity, model_len, rows)
     rows = rows_for_engine(rows, asked.resolve(deployment), deployment)
     deployment = _deployment(scenario, capacity, model_len, rows)
-    cost = _cost(scenario, model)
+    cost = cost_of(scenario)
     overhead = _request_overhead(scenario, cost)
     return Setup(scenario, source.digest, trace, declared, rows, deployment, asked.resolve(deployment), pool, model,
                  cost, _noise(scenario, cost), scheduling(scenario, asked.name), overhead, cut,
@@ -153,11 +153,12 @@ def _deployment(scenario: Scenario, capacity: int, model_len: int, rows: Rows) -
                       model_spec(scenario.model).kv_bytes_per_token(scenario.kv_dtype))
 
 
-def _cost(scenario: Scenario, model: ModelSpec) -> CostModel:
+def cost_of(scenario: Scenario) -> CostModel:
+    """What a step costs, whatever the trace. Raises CostModelError for what cannot be had."""
     cost = scenario.cost_model
     if not isinstance(cost, CostModel):
-        cost = cost_model(cost, model=model, gpu=scenario.gpu, dtype=scenario.dtype, kv_dtype=scenario.kv_dtype,
-                          tensor_parallel_size=scenario.tensor_parallel_size)
+        cost = cost_model(cost, model=model_spec(scenario.model), gpu=scenario.gpu, dtype=scenario.dtype,
+                          kv_dtype=scenario.kv_dtype, tensor_parallel_size=scenario.tensor_parallel_size)
     sizes = graph_sizes(scenario.cuda_graph_sizes)
     return CapturedGraphs(cost, sizes) if sizes else cost
 

@@ -251,5 +251,7 @@ class Queue:
 
     def let_go(self, request: Request) -> None:
         """Give up the slot of a finished request."""
-        assert request.order is not None
-        del self.running[request.order], self.held[request.order]
+        order = request.order
+        assert order is not None
+        del self.running[order]
+        self.held.pop(order, None)

@@ -12,6 +12,7 @@ import numpy as np
 from cost_models import StepShape
 from simulator.balance import balance
 from simulator.band import NO_BAND
+from simulator.bill import bill
 from simulator.distribution import PERCENTILE_METHOD
 from simulator.errors import InputError, choose
 from simulator.gate import VERDICTS
@@ -55,7 +56,7 @@ def summarise(result: Result, percentiles: Sequence[float], metrics: Sequence[st
             raise InputError(f"a percentile lies between 0 and 100, not at {percent!r}")
     names = [choose("latency metric", name, LATENCIES) for name in metrics]
     return {**_header(result), **_deployment(result), **_requests(result), **_throughput(result),
-            **_statistics(result, names, tuple(percentiles)), **_resources(result), **balance(result),
+            **_statistics(result, names, tuple(percentiles)), **_resources(result), **balance(result), **bill(result),
             **fairness(result.tenants),
             **(result.band.record() if result.band else NO_BAND)}
 

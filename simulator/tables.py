@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from simulator.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +30,24 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
     words: tuple[str, ...] = ()
+
+    def plain(self) -> dict[str, Any]:
+        """The table for JSON."""
+        return {"title": self.title, "header": list(self.header), "rows": [list(row) for row in self.rows],
+                "note": self.note, "words": list(self.words)}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Table:
+        """The table that `plain` tells of. Raises InputError if it tells of none."""
+        try:
+            table = cls(str(plain["title"]), tuple(map(str, plain["header"])),
+                        tuple(tuple(map(str, row)) for row in plain["rows"]), str(plain["note"]),
+                        tuple(map(str, plain["words"])))
+        except (KeyError, TypeError, IndexError) as error:
+            raise InputError(f"a table is not as batchsim writes it ({type(error).__name__}: {error})") from None
+        if not table.header or any(len(row) != len(table.header) for row in table.rows):
+            raise InputError(f"the rows of the table {table.title!r} do not fit its header")
+        return table
 
     def to_frame(self) -> pd.DataFrame:
         """The same as a DataFrame indexed by the first column."""

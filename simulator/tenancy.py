@@ -21,7 +21,7 @@ from simulator.timeline import Timeline
 from traces import Trace
 
 if TYPE_CHECKING:
-    from simulator.result import Result
+    from simulator.measured import Measured
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def met(scenario: Scenario, trace: Trace, line: Timeline) -> NDArray[np.bool_] |
     return good
 
 
-def tenants(result: Result) -> list[Tenant]:
+def tenants(result: Measured) -> list[Tenant]:
     """Every tenant, in the order of their first requests; none where the trace names none."""
     setup, line = result.setup, result.timeline
     names, codes = tenant_codes(setup.trace)

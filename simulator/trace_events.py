@@ -163,7 +163,7 @@ def _level(*changes: tuple[Ints, int]) -> tuple[Ints, Ints]:
 
 def _changes(at: Ints, value: Ints) -> tuple[Ints, Ints]:
     """Of each instant only the last value, and that only where it is another one than before."""
-    stands = np.append(at[1:] != at[:-1], [True] * (len(at) > 0))
+    stands = np.append(at[1:] != at[:-1], np.ones(min(len(at), 1), bool))
     at, value = at[stands], value[stands]
     new = np.diff(value, prepend=0) != 0
     return at[new], value[new]

@@ -14,14 +14,15 @@ ROOT = Path(__file__).resolve().parent.parent
 MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "cost_models"},
               "calibration": {"cost_models", "simulator", "traces"}}
 MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupancy trace_events throughput metrics "
-            "limits tail filling frames saved summary cluster served tenancy balance details")
-LAYERS = ["errors version guard distribution tables columns areas statistics", "request record", "batch",
+            "limits tail filling fullness frames saved summary cluster served tenancy balance details measured display "
+            "facts remarks run_tables")
+LAYERS = ["errors version guard distribution tables account columns areas statistics", "request record", "batch",
           "memory checks",
           "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",
           "pricing", "passes", "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
           "scenario_checks", "scenario gate prefixes", "scenarios", "traffic", "setup", "sending", MEASURES, "result",
-          "serving", "simulate remarks", "plots report", "engine_runs",
-          "conformance studies bench validation launching", "cli"]
+          "serving", "simulate", "plots", "engine_runs",
+          "conformance studies bench validation launching", "report", "cli"]
 """Lowest first. A module imports from its own layer and below; one that is not named measures something."""
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 CALIBRATE = ROOT / "simulator" / "cli" / "calibrate.py"

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from simulator.cli.baseline import save
 from simulator.cli.bench import bench
 from simulator.cli.calibrate import calibrate
 from simulator.cli.caveats import caveats
@@ -18,6 +19,8 @@ from simulator.cli.init import init
 from simulator.cli.listing import list_
 from simulator.cli.plan import plan
 from simulator.cli.plot import plot
+from simulator.cli.regress import regress
+from simulator.cli.report import report
 from simulator.cli.reproduce import reproduce
 from simulator.cli.run import run
 from simulator.cli.sweep import sweep
@@ -49,8 +52,10 @@ app.command("run")(run)
 app.command("plan")(plan)
 app.command("sweep")(sweep)
 app.command("plot")(plot)
+app.command("report")(report)
 app.command("init")(init)
 app.command("list")(list_)
+app.command("regress")(regress)
 app.command("conformance")(conformance)
 app.command("reproduce")(reproduce)
 app.command("caveats")(caveats)
@@ -65,6 +70,9 @@ traces_app.command("generate")(generate)
 traces_app.command("fit")(fit)
 traces_app.command("fetch")(fetch)
 app.add_typer(traces_app, name="trace")
+baselines_app = typer.Typer(cls=Commands, help="Keep what a run comes to, to compare with later.")
+baselines_app.command("save")(save)
+app.add_typer(baselines_app, name="baseline")
 costs_app = typer.Typer(cls=Commands, help="Look into cost models.")
 costs_app.command("show")(show)
 app.add_typer(costs_app, name="cost")

@@ -18,8 +18,10 @@ from simulator.cli.progress import Bar
 from simulator.studies.compare import Comparison
 from simulator.studies.compare import compare as study
 from simulator.studies.contenders import LOADS
+from simulator.studies.why import heading
+from simulator.studies.why_records import frame
 
-FIGURES = ("timeline.svg", "batch.svg")
+FIGURES = ("timeline.svg", "batch.svg", "ladder.svg")
 FINDINGS = "comparison.json"
 
 
@@ -49,7 +51,7 @@ def compare(simulated: Simulated, written: Written, common: Common,
     from simulator.cli.tables import print_comparison
     print_comparison(answers(), found)
     if not common.quiet:
-        note(f"written to {directory.path}/: a JSON for each run, {FINDINGS}, {' and '.join(FIGURES)}")
+        note(f"written to {directory.path}/: a JSON for each run, {FINDINGS} and the figures")
 
 
 def _files(found: Comparison, detailed: bool, asked: Mapping[str, Any]) -> dict[str, bytes]:
@@ -57,13 +59,18 @@ def _files(found: Comparison, detailed: bool, asked: Mapping[str, Any]) -> dict[
     files: dict[str, bytes] = {}
     for (label, load), result in found.results.items():
         files |= run_files(result, run_name(label, load), detailed=detailed, asked=asked)
-    files[FINDINGS] = as_json(found.findings()).encode()
-    return files | _drawn(found)
+    drawn = _drawn(found)
+    files[FINDINGS] = as_json(found.findings() | {"figures": list(drawn)}).encode()
+    return files | drawn
 
 
 def _drawn(found: Comparison) -> dict[str, bytes]:
-    """The figures as files: the slots of the saturated runs, their batches over time."""
+    """The figures as files: the slots with equal slots, the saturated batches over time, and the first ladder."""
+    from simulator.plots import batch_figure, ladder_figure, timeline_figure
+    slots, batch, ladder = FIGURES
     saturated = {label: found.results[label, "saturated"] for label in found.labels}
-    from simulator.plots import batch_figure, timeline_figure
-    return as_files(dict(zip(FIGURES, (timeline_figure(found.equal_slots, what=found.equal), batch_figure(saturated)),
-                             strict=True)))
+    figures = {slots: timeline_figure(found.equal_slots, what=found.equal), batch: batch_figure(saturated)}
+    for attribution in list(found.ladders.values())[:1]:
+        if len(bars := frame(attribution)):
+            figures[ladder] = ladder_figure(bars, heading(attribution), f"times as good as {attribution.names[0]}")
+    return as_files(figures)

@@ -18,7 +18,7 @@ from simulator.policies.making import make_policy
 from simulator.saved import write_whole
 from simulator.scenario import scenario_of
 from simulator.scenarios import ScenarioFile
-from simulator.scenarios.record import plain
+from simulator.scenarios.recording import plain
 from simulator.scenarios.template import template
 
 OUTPUT = "scenario.yaml"

@@ -1,6 +1,7 @@
 """`main`: run a command line; every error becomes one line on stderr and an exit status.
 
-0 done, 1 an honest no, 2 wrong input, 130 interrupted, 141 nobody reads the output, 70 our own fault.
+0 done, 1 an honest no, 2 wrong input, 3 nothing compared, 130 interrupted, 141 nobody reads the output, 70 our
+own fault.
 """
 
 from __future__ import annotations

@@ -20,12 +20,12 @@ from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.scaling import Scaling
 from simulator.cli.tables import print_table
+from simulator.facts import facts_of
 from simulator.statistics import LEVEL
 from simulator.studies.capacity import Plan
 from simulator.studies.capacity import plan as study
 from simulator.studies.capacity.objectives import ATTAINMENT
 from simulator.studies.capacity.question import REPLICATIONS
-from simulator.studies.facts import facts_of
 from simulator.tables import Table
 
 FINDINGS, RUNS = "plan.json", "plan.csv"
@@ -36,8 +36,9 @@ INFEASIBLE = 1
 
 @with_flags
 def plan(simulated: Simulated, scaling: Scaling, common: Common,
-         policy: Annotated[str, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
-                                       rich_help_panel=ENGINE, help="A policy, or a class of your own.")] = "vllm",
+         policy: Annotated[str | None, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
+                                              rich_help_panel=ENGINE, help=(
+                                                  "A policy, or a class of your own; vllm if not given."))] = None,
          attainment: Annotated[str, Option(metavar="X", rich_help_panel=PLAN, help=(
              "Share of the requests that must meet all limits of --goodput: 0.99 with ttft:500 is a p99 of TTFT below "
              "500 ms."))] = f"{ATTAINMENT:g}",
@@ -69,16 +70,19 @@ def plan(simulated: Simulated, scaling: Scaling, common: Common,
     if directory:
         directory.check([FINDINGS, RUNS, *FIGURES])
         check_drawing()
+    fields = simulated.scenario(common, policy=policy)
     options: dict[str, Any] = {
-        **simulated.scenario(common), "attainment": values.number("--attainment", attainment), "slo": slo or (),
+        "settings": fields.pop("knobs"), **fields, "slo": slo or (),
+        "attainment": values.number("--attainment", attainment),
         "confidence": values.number("--confidence", confidence), "find": find,
-        "gpus": values.words("--gpus", gpus) if gpus else (), "tensor_parallel_sizes": _sizes(tensor_parallel_sizes),
-        "max_gpus": values.count("--max-gpus", max_gpus), "replications": values.count("--replications", replications)}
+        "gpus": values.words("--gpus", gpus) if gpus else (), "max_gpus": values.count("--max-gpus", max_gpus),
+        "tensor_parallel_sizes": _sizes(tensor_parallel_sizes),
+        "replications": values.count("--replications", replications)}
     with Bar("plan", unit="runs", quiet=common.quiet, log=True) as bar:
-        found = study(policy=policy, settings=simulated.knobs, backend=scaling.chosen, told=bar.many, **options)
+        found = study(backend=scaling.chosen, told=bar.many, **options)
     if directory:
         directory.write(_files(found))
-    command = ["batchsim", "run", *([] if policy == "vllm" else ["--policy", policy]),
+    command = ["batchsim", "run", *(["--policy", policy] if policy else []),
                *typed(simulated, "replicas"), *typed(common, "quiet", "json", "debug")]
     if common.json:
         print(as_json(found.records()), end="")
@@ -97,9 +101,9 @@ def _sizes(text: str | None) -> tuple[int, ...]:
 
 def _files(found: Plan) -> dict[str, bytes]:
     """All files by name; a plan without an answer has no figures."""
-    files = {FINDINGS: as_json(found.records()).encode(),
-             RUNS: found.frame().to_csv(index=False, lineterminator="\n").encode()}
-    return files | (as_files(figures(found)) if found.feasible else {})
+    drawn = as_files(figures(found)) if found.feasible else {}
+    return {FINDINGS: as_json(found.findings() | {"figures": list(drawn)}).encode(),
+            RUNS: found.frame().to_csv(index=False, lineterminator="\n").encode(), **drawn}
 
 
 def figures(found: Plan) -> dict[str, Any]:
@@ -117,12 +121,17 @@ def _print(console: Console, found: Plan, command: str) -> None:
         for fact in facts_of(found.best.lab.traffic.setup):
             console.print(Text(fact, style="dim"))
         console.print()
+    print_story(console, found)
+    for table in [*found.tables(), *_again(found, command)]:
+        print_table(console, table)
+
+
+def print_story(console: Console, found: Plan) -> None:
+    """The answer and what is to be said of it."""
     answer, *others = found.told()
     console.print(Text(answer, style="bold"))
     for sentence in others:
         console.print(Padding(Text(sentence), (0, 0, 0, 2), expand=False))
-    for table in [*found.tables(), *_again(found, command)]:
-        print_table(console, table)
 
 
 def _again(found: Plan, command: str) -> list[Table]:

@@ -71,6 +71,8 @@ class Bar:
     def many(self, title: str, answered: int, accepted: int) -> None:
         """How far several runs have got, and which one is running."""
         self._bar.update(self._task, description=title, completed=answered, total=accepted)
+        if self._log:
+            self._log.hear(answered, accepted)
 
 
 class Log:

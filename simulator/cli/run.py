@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 from typer import Option
@@ -15,7 +16,6 @@ from simulator.cli.output import ResultDirectory, detail_name, free_path, run_fi
 from simulator.cli.progress import Bar
 from simulator.cli.summary import print_summary
 from simulator.policies.making import make_policies
-from simulator.remarks import band_remark, remarks
 from simulator.scenario import Scenario
 from simulator.simulate import run as simulate
 
@@ -55,8 +55,9 @@ def run(simulated: Simulated, written: Written, common: Common,
     if common.json:
         print(document, end="")
         return
-    print_summary(answers(), result, asked["percentiles"], asked["metrics"])
-    for line in [*remarks(result), *filter(None, [band_remark(result)])]:
+    measured = json.loads(document)
+    print_summary(answers(), measured)
+    for line in measured["remarks"]:
         answers().print(line, markup=False)
     places = [str(directory.path / name)] * saves + [str(events)] * (events is not None)
     if places and not common.quiet:

@@ -22,6 +22,7 @@ from simulator.scenarios import record
 from simulator.studies.campaign import Store
 from simulator.studies.campaign.store import unusable
 from simulator.studies.sweep import Sweep
+from simulator.studies.sweep.account import findings
 from simulator.studies.sweep.means import averaged
 from simulator.studies.sweep.pictures import heatmap_frame, pareto_frame
 from simulator.studies.sweep.records import to_csv, varied
@@ -29,6 +30,7 @@ from simulator.studies.sweep.tables import certainty, table
 from simulator.studies.sweep.tuning import Tuned
 
 RECORDS, TABLE, FAILURES, DIFFERENCES = "summary.json", "summary.csv", "failures.json", "differences.json"
+FINDINGS = "sweep.json"
 HEAT_MAP, PARETO = FIGURES = "heatmap.svg", "pareto.svg"
 SWEEP_DIR = "batchsim-sweep"
 
@@ -52,7 +54,7 @@ def sweep(simulated: Simulated, asked_for: Varied, scaling: Scaling, common: Com
     """Run a grid or a list of settings, or search them: summaries in the shape of vLLM's sweep, and two pictures."""
     asked_for.check()
     directory = ResultDirectory(SWEEP_DIR if result_dir is None else result_dir, force=force)
-    directory.check([RECORDS, TABLE, FAILURES, DIFFERENCES, *FIGURES])
+    directory.check([RECORDS, TABLE, FINDINGS, FAILURES, DIFFERENCES, *FIGURES])
     check_drawing()
     fields = simulated.scenario(common, policy=policy, load=load)
     asked: dict[str, Any] = {
@@ -64,7 +66,7 @@ def sweep(simulated: Simulated, asked_for: Varied, scaling: Scaling, common: Com
         _written(directory, files(found))
     _tell(found, common)
     if not common.quiet:
-        names = [RECORDS, TABLE, FAILURES, *([DIFFERENCES] if found.replications else [])]
+        names = [RECORDS, TABLE, FINDINGS, FAILURES, *([DIFFERENCES] if found.replications else [])]
         note(f"written to {directory.path}/: {', '.join(names)} and the figures")
     if found.failures:
         raise Exit(1)
@@ -91,8 +93,10 @@ def files(found: Sweep) -> dict[str, bytes]:
     """All files of a sweep by name."""
     failures = [{"point": key, "reason": failure.reason, "tries": failure.tries, "scenario": record(failure.scenario)}
                 for key, failure in found.failures.items()]
+    pictures = drawn(found.records)
     return {RECORDS: as_json(found.records).encode(), TABLE: to_csv(found.records).encode(),
-            FAILURES: as_json(failures).encode(), **drawn(found.records),
+            FINDINGS: as_json(findings(found) | {"figures": list(pictures)}).encode(),
+            FAILURES: as_json(failures).encode(), **pictures,
             **({DIFFERENCES: as_json(differences(found)).encode()} if found.replications else {})}
 
 

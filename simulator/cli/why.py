@@ -20,12 +20,12 @@ from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.scaling import cores
 from simulator.cli.tables import print_table
+from simulator.facts import facts_of
 from simulator.policies.making import make_policies
 from simulator.scenario import scenario_of
 from simulator.scenarios import record
 from simulator.setup import prepare
 from simulator.studies.attribution import MOST_SWITCHES, Attribution, attribute
-from simulator.studies.facts import facts_of
 from simulator.studies.why import conventions, heading, story
 from simulator.studies.why_records import frame, records
 from simulator.studies.why_tables import flag_table, tables

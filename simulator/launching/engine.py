@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 Fields = dict[str, Any]
 """Fields of Scenario; knobs under "knobs"."""
 Arity = Literal["switch", "one", "many"]
+KERNELS = "the speed of other kernels"
 MARKS: dict[str, Arity] = {"!": "switch", "+": "many"}
+SWITCHES = ("enable-", "disable-", "no-", "skip-")
+"""How the names of switches begin, where only their family is known."""
 
 
 class NotModelled(Exception):
@@ -43,6 +47,14 @@ class Flag:
         return name, inner or None
 
 
+class Known(NamedTuple):
+    """A flag by its own name: what it is mapped to, or what it does that is not modelled; None: it changes nothing."""
+
+    name: str
+    meaning: Flag | str | None
+    arity: Arity
+
+
 @dataclass(frozen=True)
 class Engine:
     """An engine's launch command.
@@ -56,7 +68,7 @@ class Engine:
         flags: What is mapped, by flag without its dashes, dashes inside.
         aliases: Other spellings.
         aside: Flags that change no schedule: names between blanks, "!" after a switch, "+" after one with many values.
-            A name that ends in "*" stands for all that begin so.
+            A name that ends in "*" stands for the family of all that begin so.
         unmodelled: By what they do, flags whose effect is not modelled, spelled in the same way.
         files: Flags that name a YAML file with more flags.
         finish: From the fields and the words left over for it to the fields as they are in the end.
@@ -74,20 +86,33 @@ class Engine:
     files: tuple[str, ...] = ()
     finish: Callable[[Fields, Fields], Fields] = lambda fields, extra: fields
 
-    def lookup(self, name: str) -> tuple[str, Flag | str | None, Arity] | None:
-        """The flag's own name, what it is mapped to, or why it is not (None: it changes nothing), and its arity."""
+    def lookup(self, written: str) -> Known | None:
+        """What there is to know of a flag as it was written; None if the engine has no such flag."""
+        name = written.lstrip("-").replace("_", "-")
+        if written.startswith("-O"):    # -O3: the value is part of the word
+            return Known("compilation-config", self.flags.get("compilation-config", KERNELS), "switch")
+        return self._named(name) or self._named(name.partition(".")[0])    # --a.b 1 sets b inside of a
+
+    def _named(self, name: str) -> Known | None:
         name = self.aliases.get(name, name)
+        if name == self.model_flag or name in self.files:
+            return Known(name, None, "one")
         if name in self.flags:
-            return name, self.flags[name], self.flags[name].arity
-        for reason, words in ((None, self.aside), *self.unmodelled.items()):
-            for word in words.split():
-                arity = MARKS.get(word[-1], "one")
-                known = word.rstrip("!+")
-                if name == known or (known.endswith("*") and name.startswith(known[:-1])):
-                    return name, reason, arity
-        return None
+            return Known(name, self.flags[name], self.flags[name].arity)
+        if found := self._listed.get(name):
+            return found
+        family = next((each for each in self._listed if each.endswith("*") and name.startswith(each[:-1])), None)
+        if family is None:
+            return None
+        return Known(name, self._listed[family].meaning, "switch" if name.startswith(SWITCHES) else "one")
+
+    @cached_property
+    def _listed(self) -> dict[str, Known]:
+        """All flags that are not mapped, families with their star."""
+        words = ((word, reason) for reason, listed in ((None, self.aside), *self.unmodelled.items())
+                 for word in listed.split())
+        return {(name := word.rstrip("!+")): Known(name, reason, MARKS.get(word[-1], "one")) for word, reason in words}
 
     def names(self) -> list[str]:
         """All flags that it knows, for a hint."""
-        listed = " ".join([self.aside, *self.unmodelled.values()]).split()
-        return [*self.flags, *(word.rstrip("!+") for word in listed if "*" not in word)]
+        return [*self.flags, *(name for name in self._listed if "*" not in name)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.launching import readers
-from simulator.launching.engine import Engine, Fields, Flag
+from simulator.launching.engine import KERNELS, Engine, Fields, Flag
 from simulator.launching.memory import utilization_of_free
 
 
@@ -56,7 +56,7 @@ TENSORRT_LLM = Engine(
         "prefill and decode on different GPUs": "server-role disagg-* cache-transceiver-config*",
         "LoRA adapters": "lora-config* enable-lora",
         "images, audio and video": "media-io-kwargs multimodal-*",
-        "the speed of other kernels": "cuda-graph-config* torch-compile-config* attn-backend moe-config* "
+        KERNELS: "cuda-graph-config* torch-compile-config* attn-backend moe-config* "
                                       "allreduce-strategy quant-config* disable-overlap-scheduler use-cuda-graph",
         "waiting for a fuller batch": "batch-wait-*",
     },

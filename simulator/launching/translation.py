@@ -70,7 +70,7 @@ def translate(line: str, known: Mapping[str, Any] | None = None) -> Launch:
     given = list(flags_of(engine, words))
     _take_model(found, given, known)
     for flag in given:
-        if flag.name not in (None, engine.model_flag):
+        if not _names_model(engine, flag):
             _take(found, extra, flag)
     whole = engine.finish({**found.fields, **known}, extra)
     found.fields = {name: found.fields.get(name, value) for name, value in whole.items()
@@ -78,34 +78,33 @@ def translate(line: str, known: Mapping[str, Any] | None = None) -> Launch:
     return found
 
 
+def _names_model(engine: Engine, given: Given) -> bool:
+    return given.known is None or given.known.name == engine.model_flag
+
+
 def _take_model(found: Launch, given: list[Given], known: Mapping[str, Any]) -> None:
-    names = [flag for flag in given if flag.name in (None, found.engine.model_flag)]
+    names = [flag.values[0] for flag in given if _names_model(found.engine, flag)]
     if len(names) > 1:
-        raise InputError(f"--from: names two models, {names[0].values[0]} and {names[1].values[0]}: which one is it?")
-    if not names:
-        if "model" not in known:
-            raise InputError(f"--from: names no model: add --{found.engine.model_flag}, or give batchsim --model")
-        return
+        raise InputError(f"--from: names two models, {names[0]} and {names[1]}: which one is it?")
     if "model" in known:
-        found.aside.append(names[0].values[0])
+        found.aside += names
         return
-    found.fields |= fields_of(names[0].values[0])
-    told = (f"{name}: {getattr(value, 'name', value)}" for name, value in found.fields.items() if name != "policy")
-    found.mapped[names[0].values[0]] = ", ".join(told)
+    if not names:
+        raise InputError(f"--from: names no model: add --{found.engine.model_flag}, or give batchsim --model")
+    fields = fields_of(names[0])
+    found.fields |= fields
+    found.mapped[names[0]] = ", ".join(f"{name}: {getattr(value, 'name', value)}" for name, value in fields.items())
 
 
 def _take(found: Launch, extra: Fields, given: Given) -> None:
     """Put a flag where it belongs."""
-    assert given.name is not None
-    told = found.engine.lookup(given.name) or found.engine.lookup(given.name.partition(".")[0])
-    assert told is not None
-    if not isinstance(told[1], Flag):
-        if told[1] is None:
-            found.aside.append(given.written)
-        else:
-            found.not_modelled[given.written] = told[1]
-        return
-    _set(found, extra, given, told[1])
+    meaning = given.known and given.known.meaning
+    if isinstance(meaning, Flag):
+        _set(found, extra, given, meaning)
+    elif meaning is None:
+        found.aside.append(given.written)
+    else:
+        found.not_modelled[given.written] = meaning
 
 
 def _set(found: Launch, extra: Fields, given: Given, flag: Flag) -> None:

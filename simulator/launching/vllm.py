@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.launching import readers
-from simulator.launching.engine import Engine, Fields, Flag
+from simulator.launching.engine import KERNELS, Engine, Fields, Flag
 from simulator.launching.memory import kv_tokens
 
 BLOCK = 16
@@ -22,7 +22,7 @@ VLLM = Engine(
     name="vLLM",
     policy="vllm",
     starts=("vllm serve", "-m vllm.entrypoints.openai.api_server", "-m vllm.entrypoints.api_server"),
-    images=("vllm-openai", "vllm/vllm"),
+    images=("vllm-openai",),
     model_flag="model",
     flags={
         "max-num-seqs": Flag("knobs.max_num_seqs", readers.human),
@@ -86,15 +86,16 @@ VLLM = Engine(
                                    "disable-chunked-mm-input! skip-mm-profiling! enable-mm-embeds! "
                                    "interleave-mm-strings! video-pruning-rate language-model-only!",
         "asynchronous scheduling": "async-scheduling! no-async-scheduling! disable-async-output-proc! "
-                                   "num-scheduler-steps multi-step-stream-outputs stream-interval",
+                                   "num-scheduler-steps",
+        "tokens that are sent in groups": "stream-interval multi-step-stream-outputs",
         "limits on partial prefills": "max-num-partial-prefills max-long-partial-prefills "
-                                      "disable-chunked-mm-input! scheduler-delay-factor",
+                                      "scheduler-delay-factor",
         "KV cache outside of the GPU": "swap-space cpu-offload-* kv-transfer-config kv-offloading-size "
                                        "kv-offloading-backend kv-events-config offload-* preemption-mode",
         "experts on several GPUs": "enable-expert-parallel! no-enable-expert-parallel! enable-eplb! eplb-config "
                                    "num-redundant-experts expert-placement-strategy all2all-backend moe-backend "
                                    "enable-dbo! dbo-* ubatch-size",
-        "the speed of other kernels": "compilation-config attention-backend attention-config disable-cascade-attn! "
+        KERNELS: "compilation-config attention-backend attention-config disable-cascade-attn! "
                                       "disable-custom-all-reduce! max-seq-len-to-capture kernel-config "
                                       "max-cudagraph-capture-size optimization-level performance-mode "
                                       "decode-context-parallel-size dcp-* prefill-context-parallel-size",

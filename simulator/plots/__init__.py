@@ -22,8 +22,10 @@ from simulator.plots.factors import (
 from simulator.plots.followups import contention_figure, exhaustion_figure, paging_figure
 from simulator.plots.ladder import ladder_figure, plot_ladder
 from simulator.plots.ledgers import ledger_figure, plot_ledger
+from simulator.plots.regression import plot_regression, regression_figure
 from simulator.plots.strip import plot_strip, strip_figure
-from simulator.plots.style import save_figure
+from simulator.plots.style import save_figure, svg_of
+from simulator.plots.summaries import batches_figure, latencies_figure, queue_figure
 from simulator.plots.sweep import heatmap_figure, pareto_figure, plot_heatmap, plot_pareto
 from simulator.plots.timeline import plot_timeline, timeline_figure
 from simulator.plots.traffic import traffic_figure
@@ -33,6 +35,7 @@ __all__ = [
     "backlog_figure",
     "batch_figure",
     "batch_frame",
+    "batches_figure",
     "caveats_figure",
     "contention_figure",
     "costs_figure",
@@ -41,6 +44,7 @@ __all__ = [
     "goodput_figure",
     "heatmap_figure",
     "ladder_figure",
+    "latencies_figure",
     "ledger_figure",
     "paging_figure",
     "pareto_figure",
@@ -53,11 +57,15 @@ __all__ = [
     "plot_latencies",
     "plot_ledger",
     "plot_pareto",
+    "plot_regression",
     "plot_strip",
     "plot_timeline",
     "plot_verdict",
+    "queue_figure",
+    "regression_figure",
     "save_figure",
     "strip_figure",
+    "svg_of",
     "timeline_figure",
     "timeline_frame",
     "traffic_figure",

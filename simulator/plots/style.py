@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from simulator.errors import InputError
+from simulator.plots.marks import marks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,10 +78,10 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
     form = path.suffix.lower().lstrip(".")
     if form not in METADATA:
         raise InputError(f"{path.name}: a figure is written as .svg or .png, not as {path.suffix or 'no suffix'!r}")
+    content = svg_of(figure).encode() if form == "svg" else _drawn(figure, form)
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix, delete=False) as draft:
         try:
-            with our_style():
-                figure.savefig(draft, format=form, metadata=METADATA[form])
+            draft.write(content)
             draft.close()
             os.chmod(draft.name, 0o666 & ~_umask())
             os.replace(draft.name, path)
@@ -87,6 +89,19 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
             Path(draft.name).unlink(missing_ok=True)
             raise
     return path
+
+
+def svg_of(figure: Figure) -> str:
+    """The figure as SVG, with the values of its curves where a pointer rests on them."""
+    drawing = _drawn(figure, "svg").decode()
+    return drawing.replace("</svg>", f"{marks(figure)}</svg>")    # positions are known once it has been drawn
+
+
+def _drawn(figure: Figure, form: str) -> bytes:
+    content = BytesIO()
+    with our_style():
+        figure.savefig(content, format=form, metadata=METADATA[form])
+    return content.getvalue()
 
 
 METADATA: dict[str, dict[str, str | None]] = {

@@ -91,6 +91,7 @@ def plot_pareto(frame: DataFrame, axes: Axes) -> Axes:
     axes.plot(best["tokens_per_user"], best["tokens_per_gpu"], color=VERMILION, marker="o", markersize=4.5,
               label="no other point is better in both")
     middle = (frame["tokens_per_user"].min() + frame["tokens_per_user"].max()) / 2
+    best = best.drop_duplicates(["tokens_per_user", "tokens_per_gpu"])    # points that fall together have one name
     for name, x, y in best[["name", "tokens_per_user", "tokens_per_gpu"]].iloc[::-(-len(best) // NAMED)].to_numpy():
         left = x > middle
         axes.annotate(name, (x, y), xytext=(-6, -9) if left else (6, 4), ha="right" if left else "left",

@@ -25,8 +25,12 @@ def digests(fields: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 def _trace_files(given: Any) -> Iterator[str]:
     """What is neither bundled nor public; a drawn one names its spec."""
     for name in given:
-        if isinstance(name, str) and name not in names() and name not in traces.catalogue():
-            yield name.removeprefix("gen:")
+        if isinstance(name, str) and _exists(path := name.removeprefix("gen:")) and not _is_known(name):
+            yield path
+
+
+def _is_known(name: str) -> bool:
+    return name in names() or name in traces.catalogue()
 
 
 def _code(policy: Any) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from simulator.errors import InputError, choose
 from simulator.scenario import FIELDS, Scenario, scenario_of
 from simulator.scenarios.named import digests
-from simulator.scenarios.record import FILES, IN_MEMORY
+from simulator.scenarios.recording import FILES, IN_MEMORY
 from simulator.scenarios.values import fitted
 from simulator.scenarios.yaml_text import parse
 
@@ -92,6 +92,11 @@ def read_scenario(path: str | os.PathLike[str]) -> ScenarioFile:
     files, in_memory = content.pop(FILES, {}), content.pop(IN_MEMORY, [])
     if not isinstance(files, Mapping) or not isinstance(in_memory, list):
         raise InputError(f"{where}: {FILES} must map paths to digests, and {IN_MEMORY} must list fields")
+    return ScenarioFile(where, _fields(content, lines, where), files, tuple(map(str, in_memory)))
+
+
+def _fields(content: Mapping[str, Any], lines: Mapping[str, int], where: str) -> dict[str, Any]:
+    """The fields that are set, each as its kind of value; together they make a scenario."""
     for name in content:
         _at(where, lines.get(name), choose, "key", name, FIELDS)
     fields = {name: _at(where, lines.get(name), fitted, name, value) for name, value in content.items()
@@ -101,7 +106,7 @@ def read_scenario(path: str | os.PathLike[str]) -> ScenarioFile:
     except InputError as error:
         name = str(error).partition(" ")[0]
         raise InputError(f"{_place(where, lines.get(name))}: {error}") from None
-    return ScenarioFile(where, fields, files, tuple(map(str, in_memory)))
+    return fields
 
 
 def _content(path: Path, where: str) -> tuple[Any, dict[str, int]]:

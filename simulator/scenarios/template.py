@@ -15,7 +15,7 @@ from simulator.errors import InputError
 from simulator.policies.making import policy_class
 from simulator.scenario import FIELDS, Scenario
 from simulator.scenarios.docs import described
-from simulator.scenarios.record import plain
+from simulator.scenarios.recording import plain
 from simulator.scenarios.yaml_text import parse
 
 WIDTH = 100

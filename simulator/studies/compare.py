@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from simulator.account import Account
+from simulator.display import account_card
 from simulator.errors import InputError
 from simulator.metrics import METRICS, json_keys
 from simulator.policies.base import Policy
@@ -28,9 +30,14 @@ from simulator.studies.why_records import records
 from simulator.tables import Table
 from simulator.traffic import as_read
 from traces import Trace
+from traces.sketch import bars
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+SHOWN_TABLES = 3
+"""In a notebook: how much it serves, how it feels, what the switch is worth."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +117,14 @@ class Comparison:
         return json.dumps(self.records(), indent=2, allow_nan=False) + "\n"
 
     def findings(self) -> dict[str, Any]:
-        """What no single run says: every ratio with both runs behind it, the slot ledgers, and the story."""
+        """What no single run says: every ratio with both runs behind it, the slot ledgers, and all in words."""
         ratios = [{"ratio": ratio.key, "policy": ratio.policy, "value": ratio.value, "baseline": dict(ratio.baseline),
                    "continuous": dict(ratio.continuous)} for ratio in self.ratios]
         ledgers = {label: dict(result.slot_ledger.parts) for label, result in self.equal_slots.items()}
         ladders = {label: records(found) for label, found in self.ladders.items()}
         return {"speedup": self.speedup(), "ratios": ratios, "ladders": ladders, "slot_ns_with_equal_slots": ledgers,
-                "story": self.story(), **self._certainty(), "scenario": self.scenario}
+                "story": self.story(), **self._certainty(), "account": self.account().plain(),
+                "scenario": self.scenario}
 
     def table(self) -> pd.DataFrame:
         """Every metric (rows) of every policy and load (columns)."""
@@ -130,14 +138,27 @@ class Comparison:
         from simulator.studies.sections import tables
         return tables(self)
 
+    def account(self) -> Account:
+        """Question, answer, tables and facts, in words."""
+        from simulator.studies.comparison_account import account
+        return account(self)
+
     def story(self) -> dict[str, str]:
         """What happened at the end of one short sequence, under each policy, in words."""
         request = short_request(self.equal_slots[self.labels[0]])
         return {label: tell(result, request) for label, result in self.equal_slots.items()
                 if request is not None and result.has_finished(request)}
 
+    def __str__(self) -> str:
+        return str(self.account())
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {self.account().answer[0]}>"
+
     def _repr_html_(self) -> str:
-        return str(self.table()._repr_html_())    # type: ignore[operator]
+        served = {label: self.results[label, "saturated"].summary(metrics=())["output_throughput"] or 0.0
+                  for label in self.labels}
+        return account_card(self.account(), bars(served, "output tokens a second, saturated"), SHOWN_TABLES)
 
 
 def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | str] = ("static", "vllm"), *,

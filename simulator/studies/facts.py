@@ -1,11 +1,11 @@
-"""Facts: the inputs of a study, in lines that stand above its answer."""
+"""Facts of a comparison: what a reader must know of its inputs, and of who was left out."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from simulator.facts import facts_of, trust_in
 from simulator.remarks import remarks
-from simulator.setup import Setup
 
 if TYPE_CHECKING:
     from simulator.studies.compare import Comparison
@@ -13,40 +13,21 @@ if TYPE_CHECKING:
 
 def facts(found: Comparison) -> list[str]:
     """What a reader must know of the inputs: trace, declared lengths, pool, cost model, and who was left out."""
-    return [
-        *facts_of(found.results[found.labels[0], "trace"].setup),
-        *(f"policy: {label} is {found.results[label, 'trace'].policy.version}" for label in found.labels),
-        *_remarks(found),
-    ]
+    return [*facts_of(found.results[found.labels[0], "trace"].setup), *_versions(found), *warnings(found)]
 
 
-def facts_of(setup: Setup) -> list[str]:
-    """What any run in this setup has as its inputs, whatever the policy."""
-    scenario, trace = setup.scenario, setup.trace
-    gpus = f"{scenario.tensor_parallel_size} x " if scenario.tensor_parallel_size > 1 else ""
-    return [
-        f"trace: {trace.name}, {len(trace):,} requests ({trace.source})",
-        f"declared max_tokens: {_declared(setup.declared)}",
-        f"model: {setup.model.name} in {scenario.dtype} on {gpus}{scenario.gpu}, longest request "
-        f"{setup.deployment.max_model_len:,} tokens",
-        "KV pool: " + (setup.pool.explain() if setup.pool else f"{scenario.kv_capacity_tokens:,} tokens, as given"),
-        f"cost model: {setup.cost.name} ({setup.cost.origin})",
-    ]
+def inputs(found: Comparison) -> list[str]:
+    """The same without who was left out, and with how far the cost model is to be trusted."""
+    setup = found.results[found.labels[0], "trace"].setup
+    return [*facts_of(setup), *trust_in(setup.cost), *_versions(found)]
 
 
-def _remarks(found: Comparison) -> list[str]:
+def _versions(found: Comparison) -> list[str]:
+    return [f"policy: {label} is {found.results[label, 'trace'].policy.version}" for label in found.labels]
+
+
+def warnings(found: Comparison) -> list[str]:
     """What is to be said of the runs, once where it is the same of all."""
     said = {label: remarks(found.results[label, "trace"]) for label in found.labels}
     common = [line for line in said[found.labels[0]] if all(line in lines for lines in said.values())]
     return common + [f"{label}: {line}" for label, lines in said.items() for line in lines if line not in common]
-
-
-def _declared(declared: Any) -> str:
-    told = f"rule {declared.rule}"
-    if declared.default is not None:
-        told += f": {declared.default:,} tokens, the p99 output rounded up to a power of two"
-    if declared.longer:
-        told += f"; {declared.longer:,} longer outputs declare their own length"
-    if declared.cut:
-        told += f"; {declared.cut:,} outputs cut"
-    return told

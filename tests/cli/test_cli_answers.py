@@ -95,6 +95,22 @@ def test_run_gives_what_the_library_gives(batchsim: Call, monkeypatch: pytest.Mo
     assert json.loads(out) == json.loads(result.to_json(percentiles=(50, 99.9), label="here", metadata={"who": "me"}))
 
 
+def test_replicas_and_tenants_have_tables(batchsim: Call) -> None:
+    line = ("run", "--num-prompts", "60", "--replicas", "20", "--mix", "azure-code-2023", "--isolation", "--router",
+            "least-outstanding", "--classes", "azure-conv-2023=priority:0,ttft:500")
+    status, out, _ = batchsim(*line)
+    assert status == 0
+    assert "vllm on azure-conv-2023+azure-code-2023" in out
+    assert "20 replicas behind least-outstanding, each on h100-80" in " ".join(out.split())
+    assert "8 between" in out
+    assert "azure-code-2023" in out.split("slowdown")[-1]
+    found = json.loads(batchsim(*line, "--json")[1])
+    assert (found["replicas"], found["router"], len(found["replica_stats"])) == (20, "least-outstanding", 20)
+    assert [tenant["tenant"] for tenant in found["tenant_stats"]] == ["azure-conv-2023", "azure-code-2023"]
+    assert found["classes"] == "azure-conv-2023=priority:0,ttft:500"
+    assert found["worst_slowdown"] >= 1
+
+
 def test_inf_is_taken_as_a_bound(batchsim: Call) -> None:
     out = answer(batchsim, "run", "--json", "--num-prompts", "50", "--request-rate", "inf", "--kv-capacity-tokens",
                  "inf", "--set", "max_num_seqs=inf", "--set", "vllm.max_num_batched_tokens=inf", "--max-concurrency",
@@ -134,8 +150,8 @@ def test_compare_gives_runs_and_ratios(batchsim: Call, tmp_path: Path) -> None:
         ("static", "saturated"), ("vllm", "saturated"), ("static", "trace"), ("vllm", "trace")]
     assert set(found["speedup"]) == {"scheduling", "paged", "deployed"}
     assert sorted(path.name for path in (tmp_path / "there").iterdir()) == [
-        "batch.svg", "comparison.json", "manifest.json", "static-saturated.json", "static-trace.json", "timeline.svg",
-        "vllm-saturated.json", "vllm-trace.json"]
+        "batch.svg", "comparison.json", "ladder.svg", "manifest.json", "static-saturated.json", "static-trace.json",
+        "timeline.svg", "vllm-saturated.json", "vllm-trace.json"]
 
 
 def test_compare_prints_tables_and_says_where_the_files_are(batchsim: Call) -> None:
@@ -143,7 +159,7 @@ def test_compare_prints_tables_and_says_where_the_files_are(batchsim: Call) -> N
     assert status == 0
     assert "static" in out
     assert "vllm" in out
-    assert err == "written to batchsim-out/: a JSON for each run, comparison.json, timeline.svg and batch.svg\n"
+    assert err == "written to batchsim-out/: a JSON for each run, comparison.json and the figures\n"
 
 
 def test_bench_prints_one_document(batchsim: Call) -> None:

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FEW = ("--num-prompts", "30", "--workers", "1")
 GRID = ("--vary", "max_num_seqs=2,8", "--vary", "request-rate=2,inf")
 FILES = {".lock", "failures.json", "heatmap.svg", "manifest.json", "pareto.svg", "points", "summary.csv",
-         "summary.json"}
+         "summary.json", "sweep.json"}
 
 
 def contents(top: Path) -> dict[str, bytes]:
@@ -36,7 +36,8 @@ def contents(top: Path) -> dict[str, bytes]:
 
 def test_what_a_sweep_writes_and_says(batchsim: Call, tmp_path: Path) -> None:
     status, out, err = batchsim("sweep", *FEW, *GRID, "--goodput", "ttft:500,tpot:50", "-o", "out")
-    assert (status, err) == (0, "written to out/: summary.json, summary.csv, failures.json and the figures\n")
+    assert (status, err) == (
+        0, "written to out/: summary.json, summary.csv, sweep.json, failures.json and the figures\n")
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
     records = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert [(each["max_num_seqs"], each["request_rate"]) for each in records] == [

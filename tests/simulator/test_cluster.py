@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,15 @@ def test_one_replica_behind_a_router_is_one_replica() -> None:
     assert one == other
     assert alone.slot_ledger.parts == routed.slot_ledger.parts
     assert list(alone.trace_events()) == [event for event in routed.trace_events() if event["pid"] == 1]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_an_answer_brings_a_request_that_another_replica_plans_at_the_same_instant(exact: bool) -> None:
+    # Steps of both end at 20, with the answer of replica 2; replica 1 gets the request that follows, and plans then.
+    made = trace_of((0, 4, 5), (0, 4, 2), (0, 4, 1))
+    result = run(scenario(made, replicas=2, max_concurrency=2, exact=exact))
+    assert result.requests["replica"].tolist() == [1, 2, 1]
+    assert result.timeline.admitted.tolist() == [0, 0, 20]
 
 
 def test_idle_replicas_count_as_idle_slots_and_are_paid_for() -> None:
@@ -175,6 +186,13 @@ def test_studies_that_look_into_one_replica_say_so() -> None:
         sim.plots.batch_figure({"two": result})
 
 
+def test_a_note_does_not_take_the_name_of_a_table() -> None:
+    result = run(scenario(trace_of((0, 4, 2), (0, 4, 2)), replicas=2))
+    assert [each["requests"] for each in json.loads(result.to_json())["replica_stats"]] == [1, 1]
+    with pytest.raises(InputError, match="metadata 'replica_stats' is a name of the result itself"):
+        result.to_json(metadata={"replica_stats": "mine"})
+
+
 def test_each_replica_is_a_process_in_the_trace_events() -> None:
     result = run(scenario(trace_of((0, 4, 2), (0, 4, 3), (1, 4, 1)), replicas=2))
     events = list(result.trace_events())
@@ -182,6 +200,23 @@ def test_each_replica_is_a_process_in_the_trace_events() -> None:
     assert names == [(1, "replica 1: vllm"), (2, "replica 2: vllm"), (0, "router: round-robin")]
     requests = [(event["pid"], event["name"]) for event in events if event.get("cat") == "request"]
     assert requests == [(1, "request 0"), (1, "request 2"), (2, "request 1")]
+
+
+def test_where_nobody_is_served_there_is_nothing_to_tell() -> None:
+    made = trace_of((0, 500, 5), (0, 500, 5))
+    result = run(scenario(made, replicas=3, max_model_len=100))
+    summary = result.summary()
+    assert (summary["completed"], summary["rejected"], summary["gpu_seconds"]) == (0, 2, 0)
+    assert summary["busiest_replica"] is None
+    assert (len(result.steps), len(result.requests)) == (0, 2)
+    assert {event["ph"] for event in result.trace_events()} == {"M"}
+    assert len(result.ledger_over_time("kv").edges) == 1
+
+
+def test_an_idle_replica_has_a_process_without_slices() -> None:
+    result = run(scenario(trace_of((0, 4, 2)), replicas=2))
+    assert {event["pid"] for event in result.trace_events() if event["ph"] == "X"} == {1}
+    assert result.ledger_over_time("slots", 2).parts["idle"] == [10 * result.slots.count] * 2
 
 
 def test_the_router_counts_who_waits_there_and_who_is_ready() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cost_models import MODELS, kv_pool
 from simulator.errors import InputError
 from simulator.launching import ENGINES, translate
-from simulator.launching.engine import Flag
+from simulator.launching.engine import Engine, Flag
 from simulator.policies import POLICIES
 from simulator.policies.making import make_policy
 from simulator.scenario import FIELDS, Scenario, scenario_of
@@ -197,6 +197,44 @@ def test_any_line_is_translated_or_refused(words: list[str]) -> None:
     else:
         make_policy(fields["policy"], fields.get("knobs"))
         assert Scenario(**fields)
+
+
+@pytest.mark.parametrize(("line", "told"), [
+    # from the engines' own documentation: what people copy
+    ("python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B --tp 4 --dist-init-addr sgl-dev-0:50000 "
+     "--nnodes 2 --node-rank 0 --enable-metrics --log-requests --log-requests-level 2 --enable-torch-compile",
+     {"--enable-torch-compile": "the speed of other kernels"}),
+    ("python -m sglang.launch_server --model meta-llama/Llama-3.1-8B --speculative-algorithm EAGLE "
+     "--speculative-num-steps 3 --enable-hierarchical-cache --hicache-ratio 2 --max-queued-requests 100",
+     {"--speculative-algorithm": "speculative decoding", "--speculative-num-steps": "speculative decoding",
+      "--enable-hierarchical-cache": "KV cache outside of the GPU", "--hicache-ratio": "KV cache outside of the GPU",
+      "--max-queued-requests": "priorities and queue limits"}),
+    ("vllm serve meta-llama/Llama-3.1-8B --trust-remote-code --chat-template ./t.jinja --api-key a b "
+     "--enable-auto-tool-choice --tool-call-parser llama3_json --disable-log-requests --swap-space 4 "
+     "--uvicorn-log-level warning --limit-mm-per-prompt '{\"image\": 2}' --max-num-partial-prefills 2 --seed 3",
+     {"--swap-space": "KV cache outside of the GPU", "--limit-mm-per-prompt": "images, audio and video",
+      "--max-num-partial-prefills": "limits on partial prefills"}),
+    ("docker run --gpus all --shm-size 1g -p 8080:80 -v $PWD/data:/data "
+     "ghcr.io/huggingface/text-generation-inference:3.3 "
+     "--model-id meta-llama/Llama-3.1-8B --speculate 2 --trust-remote-code --max-best-of 1",
+     {"--speculate": "speculative decoding"}),
+    ("trtllm-serve meta-llama/Llama-3.1-8B --host localhost --backend pytorch --ep_size 2 --num_postprocess_workers 4",
+     {"--ep_size": "experts on several GPUs"}),
+])
+def test_lines_that_people_have(line: str, told: dict[str, str]) -> None:
+    found = translate(line)
+    assert found.fields["model"] == "llama-3.1-8b"
+    assert found.not_modelled == told
+
+
+def test_a_name_goes_before_its_family() -> None:
+    engine = Engine("E", "vllm", (), (), "model", {}, aside="log-* log-all! x+", unmodelled={"why": "enable-*"})
+    arity = {name: known.arity for name in ("--log-level", "--log_all", "--x", "--enable-y", "--x.y")
+             if (known := engine.lookup(name))}
+    assert arity == {"--log-level": "one", "--log_all": "switch", "--x": "many", "--enable-y": "switch",
+                     "--x.y": "many"}
+    assert engine.lookup("--lo") is None
+    assert engine.names() == ["log-all", "x"]
 
 
 def test_a_flag_goes_to_a_field_or_into_one() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from worlds import trace_of
 
 from cost_models import Constant
+from simulator.fullness import BINS, Fullness
 from simulator.limits import waited
 from simulator.policies import POLICIES
 from simulator.result import Result
@@ -83,9 +84,27 @@ def test_the_document_has_it_with_names() -> None:
     assert document["no_queue_share"] == document["stopped_by_cap_share"] == 0.5
 
 
+def test_the_batch_over_time_is_what_computes_new_tokens() -> None:
+    """Two at once for three steps, then nobody until 6000, then one for three steps: thirds of 9000 ns."""
+    found = ran([(0, 4, 3), (0, 4, 3), (6000, 4, 3)])
+    whole = Fullness.of([found.record], np.array([0, 3000, 6000, 9000]))
+    assert (whole.ends, whole.sequences) == ([3e-6, 6e-6, 9e-6], [2, 0, 1])
+    assert whole.drawn() == "█ ▄"
+    assert found.fullness is not None
+    assert len(found.fullness.sequences) == BINS
+    assert np.mean(found.fullness.sequences) == pytest.approx((2 * 3 + 3) / 9)
+
+
+def test_the_batch_over_time_is_that_of_the_slot_ledger() -> None:
+    found = simulate("azure-conv-2023", num_prompts=300, rate_scale=8, replicas=2, knobs={"max_num_seqs": 16})
+    parts = found.ledger_over_time("slots", BINS).frame()
+    assert found.fullness is not None
+    assert found.fullness.sequences == pytest.approx((parts["decode"] + parts["prefill"]).tolist())
+
+
 def test_where_nothing_ran_nothing_is_said() -> None:
     found = simulate(trace_of([(0, 5000, 1)]), max_model_len=100, cost_model=Constant(STEP))
-    assert (found.limits, found.ttft_tail, found.filling_rate) == (None, None, None)
+    assert (found.limits, found.ttft_tail, found.filling_rate, found.fullness) == (None, None, None, None)
     assert found.summary()["stopped_by_cap_share"] is None
     assert json.loads(found.to_json())["ttft_tail"] is None
 

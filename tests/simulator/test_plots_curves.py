@@ -111,3 +111,11 @@ def test_areas_equal_the_sums_of_the_record(rows, chosen, bins):
     if capacity < 1000:
         held = int((steps["used"] * lasts).sum()) / world.memory.capacity
         assert area(frame, "kv_share") == pytest.approx(held, rel=1e-9)
+
+
+def test_a_steady_run_shows_no_dip_anywhere():
+    trace = trace_of([(0, 1, 700), (0, 1, 700)])
+    result = simulate(trace, "vllm", cost_model=Constant(1000), kv_capacity_tokens=10_000)
+    frame = batch_frame(result, 97)    # edges of bins fall inside steps, at the end of the warm-up, too
+    assert len(frame) == 97
+    assert frame["useful"].to_numpy() == pytest.approx(2)

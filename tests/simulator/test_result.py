@@ -219,8 +219,10 @@ def test_a_result_knows_who_finished():
 
 def test_it_introduces_itself_in_a_line_and_in_a_table():
     assert repr(vllm()) == "<Result vllm on made, trace: 3 of 3 requests in 0.000 s, 3 steps>"
-    assert "<th>median_tpot_ms</th><td>1e-05</td>" in vllm()._repr_html_()
-    assert "<th>median_tpot_ms</th><td></td>" in static()._repr_html_()
+    assert "<td>TPOT</td><td>1e-05</td><td>1e-05</td>" in vllm()._repr_html_()
+    assert "<td>TPOT</td><td>-</td><td>-</td>" in static()._repr_html_()
+    assert "slots that compute new tokens, over 3e-08 s; at most 2" in vllm()._repr_html_()
+    assert str(vllm()).startswith(repr(vllm()) + "\n\nWhat was served")
 
 
 # --- files ----------------------------------------------------------------------------------------------------------

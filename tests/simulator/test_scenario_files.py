@@ -26,6 +26,7 @@ from simulator.scenarios import read_scenario, record
 from simulator.scenarios.docs import described
 from simulator.scenarios.template import HEADINGS, SHOWN, template
 from simulator.scenarios.yaml_text import parse
+from simulator.studies.campaign import Found, Store, campaign
 from simulator.traffic import as_read
 
 Write = Callable[[str], Path]
@@ -306,3 +307,46 @@ def test_what_is_said_is_read_back(said: dict[str, Any]) -> None:
         path.write_text(template(said), encoding="utf-8")
         found = read_scenario(path)
     assert found.scenario() == Scenario(**said)
+
+
+# ---- Replicas and prices
+
+CLUSTER: list[dict[str, Any]] = [
+    {"replicas": 3, "router": "power-of-two", "queue_limit": 2, "max_retries": 1},
+    {"replicas": 2, "router": "least-outstanding", "queue_limit": 4, "overflow": "fcfs"},
+    {"replicas": 1, "autoscale": "queue:2", "max_replicas": 3, "startup_delay": 1, "cooldown": 2},
+]
+
+
+@pytest.mark.parametrize("options", CLUSTER, ids=lambda options: options.get("router", "autoscale"))
+def test_replicas_run_again_to_the_same_bytes(options: dict[str, Any], write: Write) -> None:
+    result = sim.simulate("azure-conv-2023", num_prompts=60, rate_scale=8, **options)
+    assert again(result, write) == result.to_json()
+
+
+def test_the_bill_is_of_the_gpu_time_paid() -> None:
+    rows = [(0, 5, 3), (10 ** 9, 5, 2)]
+    options: dict[str, Any] = {"trace": trace_of(rows), "cost_model": Constant(10 ** 6), "tensor_parallel_size": 2}
+    paid = sim.simulate(prices={"h100-80": 3.6, "h200": 9}, **options).summary()
+    assert paid["dollars"] == pytest.approx(paid["gpu_seconds"] * 0.001)
+    assert paid["gpu_seconds"] == pytest.approx(2 * 1.002)
+    assert paid["dollars_per_million_output_tokens"] == pytest.approx(paid["dollars"] / 5 * 1e6)
+    unpaid = sim.simulate(prices={"h200": 9}, **options).summary()
+    assert (unpaid["dollars"], unpaid["dollars_per_million_output_tokens"]) == (None, None)
+
+
+# ---- Campaigns
+
+def p50(scenario: Scenario) -> float:
+    """What is measured: the median TTFT."""
+    return float(sim.run(scenario).summary()["median_ttft_ms"])
+
+
+def test_a_point_of_a_campaign_carries_what_was_asked(tmp_path: Path) -> None:
+    asked = Scenario(num_prompts=10, rate_scale=2.0)
+    with Store(tmp_path, told=print) as store:
+        found = campaign({"a": asked}, p50, store=store)["a"]
+    assert isinstance(found, Found)
+    path = next((tmp_path / "points").glob("*.json"))
+    assert read_scenario(path).scenario() == asked.but(knobs=record(asked)["knobs"])
+    assert p50(read_scenario(path).scenario()) == found.value

@@ -18,7 +18,7 @@ from simulator.errors import InputError
 from simulator.saved import write_whole
 from simulator.scenario import FIELDS, Scenario
 from simulator.scenarios.named import digests
-from simulator.scenarios.record import record
+from simulator.scenarios.recording import record
 from simulator.studies.campaign.answers import Found
 from simulator.version import __version__
 

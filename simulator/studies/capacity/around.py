@@ -85,8 +85,8 @@ def around(layout: Layout, find: str, bias: float | None) -> Around:
     """Look around the answer of a layout."""
     lab, replicas = layout.runs, layout.replicas or 1
     fewer = find == "replicas" and replicas > 1
-    keys = [*relaxable(lab.traffic.setup, replicas)]
-    _ahead(layout, fewer, keys, bias)
+    keys = [key for key in relaxable(lab.traffic.setup, replicas) if lab.traffic.can(key)]
+    _ahead(layout, find, keys, bias)
     top = layout.notch if find == "rate" else lab.highest_notch(replicas, 4, least=0, why="margin") or 0
     spare = lab.highest_notch(replicas - 1, -4, most=0, why="margin") if fewer else None
     relaxed = tuple(_relaxed(lab, key, replicas, top, fewer) for key in keys)
@@ -96,13 +96,13 @@ def around(layout: Layout, find: str, bias: float | None) -> Around:
     return Around(_neighbours(layout, find), top, spare, relaxed, shorter, band, full, _curve(layout, top, full))
 
 
-def _ahead(layout: Layout, fewer: bool, keys: Iterable[str], bias: float | None) -> None:
+def _ahead(layout: Layout, find: str, keys: Iterable[str], bias: float | None) -> None:
     """Have made at once what is needed in any case, so that all processes have work."""
-    lab, replicas, scale = layout.runs, layout.replicas or 1, layout.scale
-    kinds = [(replicas, scale, ""), (replicas + 1, scale, "")]
-    if fewer:
-        kinds += [(replicas - 1, scale, key) for key in ("", *keys)]
-        kinds += [] if bias is None else [(replicas, scale, faster(1 + bias)), (replicas - 1, scale, faster(1 - bias))]
+    lab, replicas = layout.runs, layout.replicas or 1
+    kinds = [(probe.replicas, probe.scale, "") for probe in _neighbours(layout, find)]
+    if find == "replicas" and replicas > 1:
+        kinds += [(replicas - 1, 1.0, key) for key in keys]
+        kinds += [] if bias is None else [(replicas, 1.0, faster(1 + bias)), (replicas - 1, 1.0, faster(1 - bias))]
     probes = [probe for kind in kinds for probe in lab.seeds(*kind)]
     lab.need([*probes, *(Probe(replicas, load) for load in _loads(layout))], "relaxing and curve")
 

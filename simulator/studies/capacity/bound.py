@@ -1,10 +1,11 @@
 """Bound: how many replicas throughput alone asks for. It reads lengths, memory and step costs, and runs nothing.
 
-Every output token is emitted by a step, and a step emits as many as requests may run at once: no more than the cap, and
-no more than memory holds of contexts as long as theirs are on the mean while they decode. So the trace needs a number
-of steps at least, and in full steps every token is as cheap as it gets, for all of them share one reading of the
+Every output token is emitted by a step, and a step emits as many as requests may run at once: no more than the cap,
+and no more than memory holds of contexts as long as theirs are on the mean while they decode. So the trace needs a
+number of steps at least, and in full steps every token is as cheap as it gets, for all of them share one reading of the
 weights. What prompts add to a full step comes on top, each token at the cheapest size of a chunk, without the reading
-of earlier chunks; where a prefix cache may find prompts, nothing is counted for them.
+of earlier chunks; where a prefix cache may find prompts, nothing is counted for them. First tokens come with prompts,
+and cost nothing more; but no step is cheaper than the cheapest there is.
 
 The work must fit into the time from the first request to the last, and as long after it as the longest answer takes.
 It is a bound where fuller steps are never dearer a token, as in every bundled cost model. It says nothing of latency:
@@ -55,9 +56,10 @@ class Bound:
         """The bound and its reason in a sentence."""
         of = {"cap": "the cap on sequences", "KV": f"KV cache at {self.context:,.0f} tokens each",
               "requests": "as many requests as there are"}[self.limit]
+        prompts = f"prompts add {self.prefill:,.0f} s" if self.prefill else "prompts add nothing for certain"
         return (f"Throughput alone asks for {self.replicas:,} or more: at most {self.at_once:,} sequences run at once "
                 f"({of}), so that the output tokens take {self.steps:,.0f} full steps and {self.decode:,.0f} s of one "
-                f"replica, prompts add {self.prefill:,.0f} s, and all of it is to be done in {self.available:,.0f} s.")
+                f"replica, {prompts}, and all of it is to be done in {self.available:,.0f} s.")
 
 
 def throughput_bound(setup: Setup, objectives: Sequence[Objective]) -> Bound:
@@ -69,9 +71,9 @@ def throughput_bound(setup: Setup, objectives: Sequence[Objective]) -> Bound:
     at_once, limit = _at_once(setup, context, len(output))
     per_step = setup.cost.time(StepShape(at_once, max(1, round(at_once * context))))
     steps = tokens / at_once
-    least = steps * setup.cost.time(StepShape(1, 1))
-    decode = max((tokens - len(output)) / at_once * per_step, least) / 1e9
     prefill = float(prompt.sum()) * _a_prompt_token(setup, at_once, context) / 1e9
+    least = steps * min(setup.cost.time(shape) for shape in (StepShape(1, 1), StepShape(0, 0, ((1, 0),)))) / 1e9
+    decode = max((tokens - len(output)) / at_once * per_step / 1e9, least - prefill)
     available = _available(setup, objectives)
     return Bound(max(1, ceil((decode + prefill) / available - 1e-9)) if available else 1, at_once, limit, steps, decode,
                  prefill, available, context)

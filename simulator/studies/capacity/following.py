@@ -1,10 +1,11 @@
 """Whether completions follow arrivals, and from when on a run is worth counting. It knows no objective.
 
 A fleet is stable if what comes also leaves. The requests from the first tenth to the last twentieth take a time to
-come and a time to be completed, an answer later; if the second is longer, completions do not follow. By how much is
-the lag: about 0 in a stable run, whatever its latency, and the load over the capacity, less 1, in an overloaded one.
-The ends are left out: there the fleet fills, and a few long answers end it. A burst that the fleet works off is no
-lag; the objectives see it.
+come, a time to get a slot and a time to be completed. If both of the latter are longer, completions do not follow:
+by how much is the lag, about 0 in a stable run, whatever its latency, and the load over the capacity, less 1, in an
+overloaded one. The ends are left out: there the fleet fills, and a few long answers end it. Slots count beside
+completions because answers of very different lengths spread completions out in a short run. A burst that the fleet
+works off is no lag; the objectives see it.
 
 Nobody waits in an empty fleet, so the first requests look better than those after them. They are left out until as
 many requests are outstanding as on the mean of the run, or until the first long answer (p99 of E2EL) may have left,
@@ -28,12 +29,18 @@ FEWEST = 50
 """Requests below which nothing is said."""
 
 
-def lag(line: Timeline) -> float:
-    """By which share the completions of a run took longer than its arrivals, the ends left out; 0 of few requests."""
+def lag(line: Timeline, lost: int = 0) -> float:
+    """By which share slots and completions of a run took longer than its arrivals, the ends left out.
+
+    Of few requests it is 0. Those who are never answered, `lost` of them, are told over those who are.
+    """
+    if lost and (not len(line) or lost > len(line) * MATERIAL):
+        return lost / max(len(line), 1)
     if len(line) < FEWEST:
         return 0.0
-    came, done = (np.quantile(instants, (FROM, TO)) for instants in (line.sent, line.last_delivered))
-    return float(np.diff(done)[0] / np.diff(came)[0]) - 1 if np.diff(came)[0] else float("inf")
+    came, *went = (float(np.diff(np.quantile(instants, (FROM, TO)))[0]) for instants in (
+        line.sent, line.admitted, line.last_delivered))
+    return min(went) / came - 1 if came else 0.0
 
 
 def served(line: Timeline) -> float:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cost_models import CostModelError
 from simulator.errors import InputError
+from simulator.scenario import Scenario
 from simulator.studies.capacity.bound import Bound
 from simulator.studies.capacity.lab import Lab, Measure, scale_of
 from simulator.studies.capacity.question import Question
 from simulator.studies.capacity.sample import Sample
-from simulator.studies.capacity.traffic import Probe, Traffic
+from simulator.studies.capacity.traffic import Probe, Traffic, with_seeds
 from simulator.studies.capacity.verdict import Verdict
 
 ALONE, FLAT_OUT = Probe(0), Probe(1, saturated=True)
@@ -86,15 +88,16 @@ class Layout:
 
 
 def layouts_of(question: Question, measure: Measure) -> list[Layout]:
-    """All layouts asked for, each with its traffic read; one that cannot be says why, unless it is the only one."""
+    """All layouts asked for, with the trace read once; one that cannot be says why, unless it is the only one."""
     pairs = [(gpu, size) for gpu in question.gpus for size in question.sizes]
-    return [_layout(question, measure, gpu, size, only=len(pairs) == 1) for gpu, size in pairs]
+    scenarios = with_seeds(question.scenario, question.seeds)
+    return [_layout(question, scenarios, measure, gpu, size, only=len(pairs) == 1) for gpu, size in pairs]
 
 
-def _layout(question: Question, measure: Measure, gpu: str, size: int, only: bool) -> Layout:
-    scenario = question.scenario.but(gpu=gpu, tensor_parallel_size=size)
+def _layout(question: Question, scenarios: Sequence[Scenario], measure: Measure, gpu: str, size: int,
+            only: bool) -> Layout:
     try:
-        traffic = Traffic(scenario, question.seeds)
+        traffic = Traffic([scenario.but(gpu=gpu, tensor_parallel_size=size) for scenario in scenarios])
     except (CostModelError, InputError) as error:
         if only:
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from simulator import checks
 from simulator.errors import InputError, choose
 from simulator.metrics import METRICS, MS, meets
+from simulator.scenario import Scenario
 from simulator.timeline import Timeline
+from traces import Trace
 
 LATENCIES = ("ttft", "tpot", "e2el")
 ATTAINMENT = 0.99
@@ -29,22 +31,29 @@ class Objective:
     Attributes:
         limits: Milliseconds by ttft, tpot or e2el.
         share: From 0 to 1; 0.99 with a limit on TTFT alone is the same as a p99 of TTFT below it.
+        tenant: Whose requests; None: everybody's, but those of `others`.
+        others: Tenants that have objectives of their own.
     """
 
     limits: Mapping[str, float]
     share: float
+    tenant: str | None = None
+    others: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         limits = " and ".join(f"{METRICS[name].label} <= {limit:g} ms" for name, limit in self.limits.items())
-        return f"{percent(self.share)} of requests with {limits}"
+        return limits if self.tenant is None else f"{limits} for {self.tenant}"
 
-    def met(self, line: Timeline) -> NDArray[np.bool_]:
-        """Which of the finished requests meet every limit."""
-        return meets(line, self.limits)
+    def concerns(self, trace: Trace) -> NDArray[np.bool_]:
+        """Whose rows of the trace it is about."""
+        if trace.tenant is None or (self.tenant is None and not self.others):
+            return np.ones(len(trace), bool)
+        names = np.array(trace.tenant)
+        return names == self.tenant if self.tenant is not None else ~np.isin(names, self.others)
 
     def plain(self) -> dict[str, Any]:
         """As plain values."""
-        return {"limits_ms": dict(self.limits), "share": self.share}
+        return {"limits_ms": dict(self.limits), "share": self.share, "tenant": self.tenant}
 
 
 def percent(share: float) -> str:
@@ -55,14 +64,13 @@ def percent(share: float) -> str:
     return f"{100 * share:.3f}%"
 
 
-def objectives_of(goodput: Mapping[str, float], attainment: float, percentiles: Iterable[str] = ()) -> tuple[Objective,
-                                                                                                              ...]:
-    """What a plan has to keep: all limits of `goodput` together, and each percentile by itself.
+def objectives_of(scenario: Scenario, attainment: float, percentiles: Iterable[str] = ()) -> tuple[Objective, ...]:
+    """What a plan has to keep: the limits of `goodput` together, those of each tenant's class, and each percentile.
 
     Args:
-        goodput: Milliseconds by metric.
+        scenario: Its `goodput` and its `classes`; a tenant whose class has limits has no others.
         attainment: Share of the requests that must meet them.
-        percentiles: Such as "p99_ttft:500": 99 percent of the requests have their first token within 500 ms.
+        percentiles: Such as "p99_ttft:500": 99 percent of all requests have their first token within 500 ms.
 
     Raises:
         InputError: There is none, or one cannot be read.
@@ -71,12 +79,19 @@ def objectives_of(goodput: Mapping[str, float], attainment: float, percentiles: 
     if attainment >= 1:
         raise InputError(f"attainment must be below 1, not {attainment}: nobody can promise every single request; "
                          "0.999 is the strictest that is usual")
-    found = [Objective(dict(goodput), attainment)] if goodput else []
+    own = {tenant: limits for tenant in scenario.classes if (limits := _limits(scenario.classes[tenant]))}
+    found = [Objective(dict(scenario.goodput), attainment, None, tuple(own))] if scenario.goodput else []
+    found += [Objective(limits, attainment, tenant) for tenant, limits in own.items()]
     found += [_percentile(text) for text in percentiles]
     if not found:
         raise InputError("a plan needs an objective: give --goodput ttft:500,tpot:50, for example, or --slo "
                          "p99_ttft:500")
     return tuple(found)
+
+
+def _limits(of: Mapping[str, float]) -> dict[str, float]:
+    """The limits of a tenant's class."""
+    return {name: limit for name, limit in of.items() if name in LATENCIES}
 
 
 def _percentile(text: str) -> Objective:
@@ -122,8 +137,3 @@ def _values(line: Timeline, name: str, limits: Mapping[str, float]) -> NDArray[n
     took = line.e2el - line.ttft if line.streams else line.e2el - limits.get("ttft", 0) * MS
     gaps = line.output - 1
     return np.where(gaps > 0, took / np.maximum(gaps, 1), 0.0)
-
-
-def tightest(found: Sequence[Objective], shares: Sequence[float]) -> int:
-    """The objective that is kept by least, or missed by most, by its place: the share of misses over those allowed."""
-    return max(range(len(found)), key=lambda at: (1 - shares[at]) / (1 - found[at].share))

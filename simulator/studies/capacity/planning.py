@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from simulator.account import Account
+from simulator.display import account_card
 from simulator.policies import Policy
 from simulator.policies.making import make_policies
 from simulator.scenario import Scenario, scenario_of
@@ -20,6 +22,7 @@ from simulator.studies.capacity.question import REPLICATIONS, Question, question
 from simulator.studies.capacity.solving import solve
 from simulator.tables import Table
 from traces import Trace
+from traces.sketch import dots
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,12 +79,21 @@ class Plan:
         from simulator.studies.capacity.records import records
         return records(self)
 
+    def account(self) -> Account:
+        """Question, answer, tables and facts, in words."""
+        from simulator.studies.capacity.account import account
+        return account(self)
+
+    def findings(self) -> dict[str, Any]:
+        """The plain values, and the account."""
+        return self.records() | {"account": self.account().plain()}
+
     def to_json(self) -> str:
-        """The same as a JSON document."""
+        """The plain values as a JSON document."""
         return json.dumps(self.records(), indent=1, allow_nan=False) + "\n"
 
     def frame(self) -> pd.DataFrame:
-        """A row a simulation; columns as in `records.COLUMNS`."""
+        """A row a simulation: what was run, and what it came to."""
         from simulator.studies.capacity.records import frame
         return frame(self)
 
@@ -97,15 +109,18 @@ class Plan:
         return f"<Plan: {self.told()[0]}>"
 
     def _repr_html_(self) -> str:
-        from html import escape
-        said = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.told())
-        return f"<ul>{said}</ul>{''.join(table._repr_html_() for table in self.tables())}"
+        account, rows = self.account(), self.records()["curve"]
+        points = [(row["per_replica"], row["goodput"]) for row in rows]
+        knees = ["knee" in row["mark"] for row in rows]
+        sketch = dots(points, knees, "goodput against the rate a replica; orange: the knee") if points else ""
+        return account_card(account, sketch, len(account.tables))
 
 
 def plan(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vllm", *, attainment: float = ATTAINMENT,
          slo: Sequence[str] = (), confidence: float = LEVEL, find: str = "replicas", gpus: Sequence[str] = (),
          tensor_parallel_sizes: Sequence[int] = (), max_gpus: int | None = None, replications: int = REPLICATIONS,
-         settings: Mapping[str, Any] | None = None, workers: int = 1, backend: Backend | None = None, told: Told | None = None, **options: Any) -> Plan:
+         settings: Mapping[str, Any] | None = None, workers: int = 1, backend: Backend | None = None,
+         told: Told | None = None, **options: Any) -> Plan:
     """Find the fewest replicas that keep the service objectives, or the highest rate, and say why.
 
     Args:

@@ -64,7 +64,9 @@ def question_of(scenario: Scenario, *, attainment: float = ATTAINMENT, slo: Sequ
         checks.count(name, value)
     for size in tensor_parallel_sizes:
         checks.count("tensor_parallel_sizes", size)
-    return Question(scenario, objectives_of(scenario.goodput, attainment, slo), confidence, find,
-                    tuple(dict.fromkeys(gpus)) or (scenario.gpu,),
+    types = tuple(dict.fromkeys(gpus)) or (scenario.gpu,)
+    if scenario.prices and (missing := [gpu for gpu in types if gpu not in scenario.prices]):
+        raise InputError(f"there is no price for {missing[0]}: give --prices {missing[0]}=DOLLARS, or none at all")
+    return Question(scenario, objectives_of(scenario, attainment, slo), confidence, find, types,
                     tuple(dict.fromkeys(tensor_parallel_sizes)) or (scenario.tensor_parallel_size,), max_gpus,
                     replications if is_random(scenario) else 1)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from simulator.scenario import Scenario
+from simulator.scenarios import record
 from simulator.studies.capacity.changes import words
 from simulator.studies.capacity.lab import scale_of
 from simulator.studies.capacity.layout import Layout
 from simulator.studies.capacity.sample import Sample
-from simulator.studies.capacity.traffic import Probe
+from simulator.studies.capacity.traffic import Probe, scaled
 from simulator.studies.capacity.verdict import Verdict
 from simulator.version import __version__
 
@@ -28,11 +30,20 @@ def records(found: Plan) -> dict[str, Any]:
     return {
         "feasible": found.feasible, "replicas": found.replicas, "gpus": best.gpus, "gpu": best.gpu,
         "tensor_parallel_size": best.size, "request_rate": found.rate, "story": found.told(),
-        "question": found.question.plain(), "scenario": found.question.scenario.to_dict(),
+        "question": found.question.plain(), "scenario": record(_answered(found)),
         "layouts": [_layout(found, layout) for layout in found.layouts],
         "around": None if found.around is None else _around(found),
         "curve": curve_rows(found),
         "runs": found.runs, "simulator_version": __version__}
+
+
+def _answered(found: Plan) -> Scenario:
+    """The scenario of the answer; of the question where there is none."""
+    scenario, best = found.question.scenario, found.best
+    if best.replicas is None:
+        return scenario
+    answered = scaled(scenario, best.scale) if scenario.shape is None else scenario
+    return answered.but(gpu=best.gpu, tensor_parallel_size=best.size, replicas=best.replicas)
 
 
 def _layout(found: Plan, layout: Layout) -> dict[str, Any]:
@@ -88,7 +99,8 @@ def frame(found: Plan) -> DataFrame:
 
 def _row(layout: Layout, probe: Probe, one: Sample) -> dict[str, Any]:
     load = "alone" if not probe.replicas else "saturated" if probe.saturated else "trace"
-    shares = {f"share_{at}": met / one.requests if one.requests else None for at, met in enumerate(one.met)}
+    shares = {f"share_{at}": met / asked if asked else None
+              for at, (met, asked) in enumerate(zip(one.met, one.asked, strict=True), 1)}
     return {"gpu": layout.gpu, "tensor_parallel_size": layout.size, "replicas": probe.replicas, "scale": probe.scale,
             "change": probe.change or None, "seed": layout.runs.traffic.scenario.seed + probe.seed, "load": load,
             "requests": one.requests, **shares, "offered": one.offered, "goodput": one.good, "served": one.served,

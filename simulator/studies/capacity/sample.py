@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.columns import Ints
 from simulator.distribution import Distribution
 from simulator.metrics import MS, PER_REQUEST, meets
 from simulator.result import Result
@@ -39,7 +40,8 @@ class Sample:
 
     Attributes:
         requests: That count: those the gate takes, sent once the run is warm.
-        met: Of these, how many meet each objective's limits.
+        asked: Of these, those that each objective is about.
+        met: Of those, how many meet its limits.
         windows: For each objective, the share that does so in each window.
         worst: Of the windows: (share that meets all objectives, seconds of its first and of its last request).
         left_out: Requests before the run is warm.
@@ -55,9 +57,12 @@ class Sample:
         work: Where the GPUs' time went.
         backlog: Requests outstanding, at as many instants as there are.
         span: Seconds in which requests come.
+        steps: Forward passes.
+        out_of_range: Of these, those outside what the cost model was measured for.
     """
 
     requests: int
+    asked: tuple[int, ...]
     met: tuple[int, ...]
     windows: tuple[tuple[float, ...], ...]
     worst: tuple[float, float, float]
@@ -74,6 +79,8 @@ class Sample:
     work: Work
     backlog: tuple[int, ...]
     span: float
+    steps: int
+    out_of_range: int
 
     @property
     def follows(self) -> bool:
@@ -88,21 +95,29 @@ def sample(scenario: Scenario, objectives: Sequence[Objective]) -> Sample:
 
 def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
     """What a planner needs to know of this run."""
-    line, sent = result.timeline, _sent(result)
+    line, sent, taken = result.timeline, _sent(result), result.setup.verdict == 0
     warm = warm_from(line)
-    counted = (result.setup.verdict == 0) & (sent >= warm)
-    order = np.flatnonzero(counted)[np.argsort(sent[counted], kind="stable")]
-    met = [_by_row(line, objective, len(sent))[order] for objective in objectives]
-    settled = line_of(line, counted)
-    every = np.logical_and.reduce(met)
-    span, offered = _span(sent[result.setup.verdict == 0]), offered_rate(np.sort(sent[result.setup.verdict == 0]))
+    settled = taken & (sent >= warm)
+    order = np.flatnonzero(settled)[np.argsort(sent[settled], kind="stable")]
+    rows = [order[objective.concerns(result.setup.trace)[order]] for objective in objectives]
+    met = [_met(line, objective, len(sent)) for objective in objectives]
+    good = np.ones(len(sent), bool)
+    for kept, own in zip(met, rows, strict=True):
+        good[own] &= kept[own]
+    offered = offered_rate(np.sort(sent[taken])) or 0.0
     return Sample(
-        len(order), tuple(int(each.sum()) for each in met), tuple(_shares(each) for each in met),
-        _worst(every, sent[order]), int((sent < warm).sum()), warm / 1e9, int((result.setup.verdict > 0).sum()),
-        offered or 0.0, served(line), (offered or 0.0) * float(every.mean() if len(every) else 0), lag(line),
-        _latencies(settled), _causes(settled, objectives, len(order)),
-        tuple(limits_that_would_do(settled, len(order), objective) for objective in objectives),
-        work_of(result), tuple(outstanding(line, _instants(sent)).tolist()), span)
+        requests=len(order), asked=tuple(map(len, rows)),
+        met=tuple(int(kept[own].sum()) for kept, own in zip(met, rows, strict=True)),
+        windows=tuple(_shares(kept[own]) for kept, own in zip(met, rows, strict=True)),
+        worst=_worst(good[order], sent[order]), left_out=int((taken & (sent < warm)).sum()), warm_after=warm / 1e9,
+        rejected=int((~taken).sum()), offered=offered, served=served(line),
+        good=offered * float(good[order].mean() if len(order) else 0), lag=lag(line, int(taken.sum()) - len(line)),
+        latencies=_latencies(_of(line, order, len(sent))), causes=_causes(line, objectives, rows, len(sent)),
+        limits=tuple(limits_that_would_do(_of(line, own, len(sent)), len(own), objective)
+                     for objective, own in zip(objectives, rows, strict=True)),
+        work=work_of(result), backlog=tuple(outstanding(line, _instants(sent)).tolist()),
+        span=float(np.ptp(sent[taken])) / 1e9 if taken.any() else 0.0, steps=len(result.record.ends),
+        out_of_range=result.record.out_of_range)
 
 
 def _sent(result: Result) -> NDArray[np.int64]:
@@ -110,19 +125,18 @@ def _sent(result: Result) -> NDArray[np.int64]:
     return np.where(result.outcomes.sent < 0, result.setup.trace.arrival, result.outcomes.sent)
 
 
-def _span(sent: NDArray[np.int64]) -> float:
-    return float(sent.max() - sent.min()) / 1e9 if len(sent) else 0.0
-
-
-def _by_row(line: Timeline, objective: Objective, rows: int) -> NDArray[np.bool_]:
+def _met(line: Timeline, objective: Objective, rows: int) -> NDArray[np.bool_]:
+    """Which rows of the trace are answered within the limits."""
     found = np.zeros(rows, bool)
-    found[line.request] = objective.met(line)
+    found[line.request] = meets(line, objective.limits)
     return found
 
 
-def line_of(line: Timeline, counted: NDArray[np.bool_]) -> Timeline:
-    """The finished requests among those that count."""
-    kept = counted[line.request]
+def _of(line: Timeline, own: Ints, rows: int) -> Timeline:
+    """The finished requests among these rows of the trace."""
+    there = np.zeros(rows, bool)
+    there[own] = True
+    kept = there[line.request]
     columns: dict[str, Any] = {name: value[kept] for name, value in vars(line).items() if isinstance(value, np.ndarray)}
     return replace(line, **columns)
 
@@ -156,15 +170,17 @@ def _latencies(line: Timeline) -> dict[str, float | None]:
     return {name: None if value is None else value / MS for name, value in values.items()}
 
 
-def _causes(line: Timeline, objectives: Sequence[Objective], asked: int) -> dict[str, int]:
+def _causes(line: Timeline, objectives: Sequence[Objective], rows: Sequence[Ints], size: int) -> dict[str, int]:
     """For each request that misses an objective the first limit it misses; a late first token by its longest part."""
-    why = np.full(len(line), "", "U10")
+    why = np.full(size, "", "U10")
     parts = line.ttft_parts
-    longest = np.array(list(parts))[np.stack(list(parts.values())).argmax(axis=0)]
-    for objective in objectives:
+    longest = np.full(size, "", "U10")
+    longest[line.request] = np.array(list(parts))[np.stack(list(parts.values())).argmax(axis=0)]
+    for objective, own in zip(objectives, rows, strict=True):
         limits: dict[str, float] = {}
         for name in sorted(objective.limits, key=LATENCIES.index):
             limits[name] = objective.limits[name]
-            late = (why == "") & ~meets(line, limits)
+            late = own[(why[own] == "") & ~_met(line, Objective(limits, 0.5), size)[own]]
             why[late] = longest[late] if name == "ttft" else name
-    return {cause: int((why == cause).sum()) for cause in CAUSES} | {"lost": asked - len(line)}
+            why[late[longest[late] == ""]] = "lost"
+    return {cause: int((why == cause).sum()) for cause in CAUSES}

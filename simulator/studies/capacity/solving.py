@@ -99,7 +99,8 @@ def _near(layout: Layout, most: int, guess: int) -> Iterator[str]:
     if notch is not None:
         yield (f"{most:,} replicas carry {scale_of(notch):.0%} of this traffic: "
                f"{layout.offered * scale_of(notch):,.4g} requests/s")
-    yield from looser(lab.objectives, lab.sample(Probe(most)))
+    if (sample := lab.sample(Probe(most))).follows:
+        yield from looser(lab.objectives, sample)
 
 
 def looser(objectives: Sequence[Objective], sample: Sample) -> Iterator[str]:
@@ -115,7 +116,7 @@ def shortfall(verdict: Verdict) -> str:
     """Why a verdict is not a yes, in a few words."""
     if not verdict.follows:
         return "requests come faster than they are answered"
-    found, wanted = min(zip(verdict.shares, verdict.wanted, strict=True), key=lambda pair: pair[0].low - pair[1])
+    found, wanted = verdict.tightest
     return (f"{found.mean:.2%} of the requests meet their limits ({found.level:.0%} interval {found.low:.2%} to "
             f"{found.high:.2%}), where {percent(wanted)} are asked")
 

@@ -29,10 +29,11 @@ def neighbour_table(found: Plan) -> Table:
     """One fewer, the answer, one more."""
     assert found.around
     rows = tuple(_run(found, probe, name) for probe, name in zip(found.around.neighbours, names(found), strict=True))
+    several = "Met by: of the objective kept by least. " if len(found.question.objectives) > 1 else ""
     return Table("The answer and its neighbours", ("", "met by", "interval", "kept", "p99 TTFT", "p99 TPOT",
                                                    "requests/s", "goodput", "busy"), rows,
-                 "Latencies in ms; they and the rates are of the first seed. Busy: the share of the time in which a "
-                 "step runs.")
+                 f"{several}Latencies in ms; they and the rates are of the first seed. Busy: the share of the time in "
+                 "which a step runs.")
 
 
 def names(found: Plan) -> list[str]:
@@ -46,7 +47,7 @@ def names(found: Plan) -> list[str]:
 def _run(found: Plan, probe: Probe, name: str) -> tuple[str, ...]:
     lab = found.best.runs
     verdict, sample = lab.verdict(probe.replicas, probe.scale, probe.change), lab.sample(probe)
-    share = min(verdict.shares, key=lambda each: each.low)
+    share, _ = verdict.tightest
     return (name, f"{share.mean:.2%}", f"{share.low:.2%} to {share.high:.2%}", _kept(verdict),
             _ms(sample.latencies["p99_ttft"]), _ms(sample.latencies["p99_tpot"]), f"{sample.offered:,.4g}",
             f"{sample.good:,.4g}", f"{sample.work.busy_share:.1%}")
@@ -67,7 +68,7 @@ def binding_table(found: Plan) -> Table:
     fewer = found.question.find == "replicas" and (found.best.replicas or 1) > 1
     rows: list[tuple[str, ...]] = []
     for one in found.around.relaxed:
-        share = min(one.verdict.shares, key=lambda each: each.low)
+        share, _ = one.verdict.tightest
         answer = (f"{one.replicas:,}" if one.replicas is not None else
                   f"{scale_of((one.notch or 0) - found.around.top) - 1:+.0%}")
         rows.append(((RELAXED | TRIED)[one.key][0], words(one.key), f"{share.mean:.2%}", _kept(one.verdict), answer))
@@ -106,7 +107,7 @@ def cost_table(found: Plan) -> Table:
                                                   "busy"), rows,
                  "Prompts are charged what steps would not take without them, output the rest of the steps, idle "
                  "replicas apart, over all tokens. Flat out: every request queued at 0, no objective kept."
-                 + ("" if price is not None else " Give prices for dollars."))
+                 + ("" if price is not None else " --prices makes it dollars."))
 
 
 def _number(value: float | None) -> str:
@@ -128,5 +129,5 @@ def layout_table(found: Plan) -> Table:
                      f"{setup.deployment.kv_capacity_tokens:,}", setup.cost.name))
     return Table("Layouts, the cheapest first", ("a replica", "replicas", "GPUs", "an hour", "goodput a GPU",
                                                  "KV tokens a replica", "cost model"), tuple(rows),
-                 "An hour of the traffic given: in dollars where a price is given, else in GPUs, whatever their type.",
+                 "An hour of the traffic given: in dollars, or in GPUs of whatever type where no price is given.",
                  ("cost model",))

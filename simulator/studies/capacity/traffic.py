@@ -7,19 +7,20 @@ is what it is, and its windows stand for repetitions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from cost_models import CostModelError
 from simulator.errors import InputError
 from simulator.scenario import Scenario
 from simulator.setup import Setup, prepare
 from simulator.studies.capacity.changes import changed
 from simulator.throughput import SECOND, offered_rate
-from simulator.traffic import read_trace, under_load
-from traces import Trace
+from simulator.traffic import as_read, read_trace, under_load
 from traces.shape import shape_of
 from traces.standins import is_drawn
 
@@ -48,18 +49,18 @@ class Traffic:
     """What one layout - a GPU type and a tensor-parallel size - is asked to serve.
 
     Args:
-        scenario: What is to be planned for.
-        seeds: How many, from the scenario's own one on; 1 where nothing is drawn.
+        scenarios: What is to be planned for, with each seed.
 
     Raises:
-        InputError: It has no traffic to plan for.
+        InputError: There is no traffic to plan for.
     """
 
-    def __init__(self, scenario: Scenario, seeds: int) -> None:
-        refuse(scenario)
-        self.scenario = scenario
-        plain = scenario.but(error_band=None)    # a plan has a band of its own
-        self._bases = [_settled(plain.but(seed=scenario.seed + at)) for at in range(seeds)]
+    def __init__(self, scenarios: Sequence[Scenario]) -> None:
+        self.scenario = scenarios[0]
+        self._bases = [_settled(scenario) for scenario in scenarios]
+        if not self.requests:
+            raise InputError("no replica of this kind can serve a single request of the trace: they are longer than "
+                             "the model or its KV cache allows; see `batchsim run`")
         if self.offered is None:
             raise InputError("a plan needs requests that come over time, and all of these come at once: give "
                              "--request-rate")
@@ -93,6 +94,14 @@ class Traffic:
             return _one_by_one(scenario.but(replicas=1))
         return changed(scenario.but(replicas=probe.replicas), probe.change)
 
+    def can(self, change: str) -> bool:
+        """Whether the engine can be set up with this change."""
+        try:
+            prepare(changed(self._bases[0], change))
+        except (InputError, CostModelError):
+            return False
+        return True
+
     def flags(self, probe: Probe) -> str | None:
         """The flags of `batchsim run` that run it again, beside those given; None where there are none for it."""
         if probe.change or probe.saturated or not probe.replicas or self.scenario.shape:
@@ -103,6 +112,12 @@ class Traffic:
             told.append(f"--rate-scale {self.scenario.rate_scale * probe.scale:.10g}" if rate is None else
                         f"--request-rate {rate * probe.scale:.10g}")
         return " ".join([*told, *([f"--seed {self.scenario.seed + probe.seed}"] if probe.seed else [])])
+
+
+def with_seeds(scenario: Scenario, seeds: int) -> list[Scenario]:
+    """The scenario with each of so many seeds, from its own one on, and its trace read."""
+    plain = scenario.but(error_band=None)    # a plan has a band of its own
+    return [as_read(plain.but(seed=scenario.seed + at)) for at in range(seeds)]
 
 
 def refuse(scenario: Scenario) -> None:
@@ -149,9 +164,8 @@ def _settled(scenario: Scenario) -> Scenario:
 def _one_by_one(scenario: Scenario) -> Scenario:
     """Some of the requests, so far apart that each has a replica to itself."""
     setup = prepare(scenario)
-    trace = setup.trace
     rows = np.flatnonzero(setup.verdict == 0)
     rows = rows[:: -(-len(rows) // ALONE) or 1]
-    picked = Trace(trace.name, np.arange(len(rows)) * APART, trace.prompt[rows], trace.output[rows])
+    picked = replace(setup.trace.take(rows), arrival=np.arange(len(rows)) * APART)
     return scenario.but(trace=picked, request_rate=None, rate_scale=1.0, cap_gaps=None, num_prompts=None,
-                        max_tokens="exact", turns="recorded")
+                        turns="recorded")

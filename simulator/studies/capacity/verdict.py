@@ -37,6 +37,11 @@ class Verdict:
                                                                                   strict=True))
 
     @property
+    def tightest(self) -> tuple[Interval, float]:
+        """The share that is kept by least or missed by most, and what is wanted of it."""
+        return min(zip(self.shares, self.wanted, strict=True), key=lambda pair: pair[0].low - pair[1])
+
+    @property
     def fails(self) -> bool:
         """Whether some objective is missed for sure, or the backlog grows."""
         return not self.follows or any(found.high < wanted for found, wanted in zip(self.shares, self.wanted,
@@ -57,7 +62,7 @@ def _share(samples: Sequence[Sample], at: int, level: float) -> Interval:
     replicated where there are several seeds). The other takes each request by itself (Clopper and Pearson), which
     also bounds what so many requests can show where none of them misses.
     """
-    met, asked = sum(sample.met[at] for sample in samples), sum(sample.requests for sample in samples)
+    met, asked = sum(sample.met[at] for sample in samples), sum(sample.asked[at] for sample in samples)
     if not asked:
         return Interval(0.0, 0.0, 1.0, level)
     mean, requests = met / asked, share_interval(met, asked, level)

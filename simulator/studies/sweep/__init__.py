@@ -11,16 +11,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from simulator.account import Account
+from simulator.display import account_card
 from simulator.errors import InputError
 from simulator.scenario import scenario_of
 from simulator.studies.campaign import RETRIES, Backend, Failure, Found, Store, campaign
 from simulator.studies.campaign.running import Told
 from simulator.studies.differences import Difference
-from simulator.studies.sweep.records import Record, pareto, record, summary
+from simulator.studies.sweep.means import averaged
+from simulator.studies.sweep.records import Record, efficiency, pareto, record, summary
 from simulator.studies.sweep.replicated import against_first, replicated
 from simulator.studies.sweep.variants import Values, Variant, grid, variants
 from simulator.summary import LATENCIES
 from traces import Trace
+from traces.sketch import dots
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +62,26 @@ class Sweep:
     def failures(self) -> dict[str, Failure]:
         """The others, by key."""
         return {key: outcome for key, outcome in self.outcomes.items() if isinstance(outcome, Failure)}
+
+    def account(self) -> Account:
+        """Question, answer, tables and facts, in words."""
+        from simulator.studies.sweep.account import account
+        return account(self)
+
+    def __str__(self) -> str:
+        return str(self.account())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.records):,} runs, {len(self.failures):,} failed>"
+
+    def _repr_html_(self) -> str:
+        records = averaged(self.records)
+        known = [(point, best) for each, best in zip(records, pareto(records), strict=True)
+                 if (point := efficiency(each))]
+        sketch = dots([point for point, _ in known], [best for _, best in known],
+                      "output tokens/s for each user (right) and GPU (up); orange: beaten by none") if known else ""
+        account = self.account()
+        return account_card(account, sketch, len(account.tables))
 
     def table(self) -> pd.DataFrame:
         """The records as a frame, and whether each is in the Pareto set."""

@@ -16,6 +16,8 @@ from simulator.tables import Table
 COLUMNS = {"request_goodput": "goodput/s", "output_throughput": "tok/s", "p99_ttft_ms": "TTFT p99, ms",
            "p99_tpot_ms": "TPOT p99, ms"}
 """What is shown of each point, where any has it."""
+EVENTS = {"preemptions": "preempted"}
+"""What is shown where it happens."""
 INTERVALS = f"Mean difference and its {LEVEL:.0%} interval (Student's), in pairs: what both points share cancels out."
 NOTE = ("limit: what stops the queue most, and in which share of the time. * in the Pareto set: no other point has "
         "more output tok/s for each user and for each GPU.")
@@ -29,6 +31,7 @@ def table(found: Sweep) -> Table:
     records = averaged(found.records)
     names = varied(records)
     columns = {name: label for name, label in COLUMNS.items() if any(each.get(name) is not None for each in records)}
+    columns |= {name: label for name, label in EVENTS.items() if any(each.get(name) for each in records)}
     rows = [(*(shown(each.get(name, "-")) for name in names), *(_number(each.get(name)) for name in columns),
              *_efficiency(each), _limit(each), "*" if best else "")
             for each, best in zip(records, pareto(records), strict=True)]

@@ -7,9 +7,10 @@ before, and not on how many runs there are at once. A search that is repeated wi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from simulator.account import Account
 from simulator.errors import InputError, choose
 from simulator.metrics import METRICS, json_keys
 from simulator.studies.campaign import Found
@@ -42,6 +43,12 @@ class Tuned(Sweep):
         """The key of the point with the best objective, the first of equals; None if none has a value."""
         found = {key: value for key in self.outcomes if (value := worth(self, key)) is not None}
         return max(found, key=lambda key: found[key], default=None)
+
+    def account(self) -> Account:
+        """That of the sweep, the best point first."""
+        told = super().account()
+        return told if self.best is None else replace(told, answer=(f"Best {self.objective}: {self.best}.",
+                                                                    *told.answer))
 
 
 def tune(space: Space, *, trials: int = TRIALS, objective: str | None = None, seed: int = 0,

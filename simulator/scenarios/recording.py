@@ -33,14 +33,20 @@ def record(scenario: Scenario, files: Mapping[str, str] | None = None) -> dict[s
 
 def files_of(scenario: Scenario) -> dict[str, str]:
     """The files that a scenario names, as they are now: their digests by path."""
-    return {path: digest for found in digests(_fields(scenario)).values() for path, digest in found.items()}
+    named = {"trace": scenario.trace, "mix": scenario.mix, "policy": _policy(scenario), "model": scenario.model,
+             "cost_model": scenario.cost_model}
+    return {path: digest for found in digests(named).values() for path, digest in found.items()}
+
+
+def _policy(scenario: Scenario) -> str:
+    policy = scenario.policy
+    return policy if isinstance(policy, str) else reference_of(policy) or policy.name
 
 
 def _fields(scenario: Scenario) -> dict[str, Any]:
-    fields, policy = scenario.to_dict(), scenario.policy
-    fields["knobs"] = make_policy(policy, scenario.knobs).settings()
-    if isinstance(policy, Policy):
-        fields["policy"] = reference_of(policy) or policy.name
+    fields = scenario.to_dict()
+    del fields["exact"]    # it changes no answer, so it must change no bytes
+    fields["policy"], fields["knobs"] = _policy(scenario), make_policy(scenario.policy, scenario.knobs).settings()
     if isinstance(model := scenario.model, ModelSpec) and MODELS.get(model.name) != model:
         fields["model"] = model
     if isinstance(scenario.cost_model, Constant):

@@ -1,0 +1,72 @@
+"""`batchsim baseline save`: keep what a run comes to. In a notebook: `regression.save(path, scenario)`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typer import Option
+
+from simulator.cli import complete, values
+from simulator.cli.console import answers, print_json
+from simulator.cli.flags import with_flags
+from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Simulated
+from simulator.cli.output import free_path
+from simulator.cli.progress import Bar
+from simulator.errors import InputError
+from simulator.policies.making import make_policies
+from simulator.scenario import Scenario, scenario_of
+from simulator.studies import regression
+
+CHECK = "Check"
+RESULT = ("What `vllm bench serve --save-result` or `batchsim run` wrote, in place of a run; repeatable for "
+          "repetitions, of which the mean counts.")
+TOLERANCE = ("How far a metric may move: exact, a percentage or a number in its unit, for all (5%) or one "
+             "(p99_ttft_ms=10%, ttft=10%); repeatable.")
+
+
+@with_flags
+def save(simulated: Simulated, common: Common,
+         policy: Annotated[str | None, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
+                                              rich_help_panel=ENGINE, help=(
+             "A policy, or a class of your own; vllm if not given."))] = None,
+         load: Annotated[str | None, Option(metavar="trace|saturated", autocompletion=complete.loads,
+                                            rich_help_panel=TRAFFIC, help=(
+             "The trace's own times, or all requests at 0; trace if not given."))] = None,
+         result: Annotated[list[str] | None, Option(metavar="FILE", rich_help_panel=CHECK, help=RESULT)] = None,
+         tolerance: Annotated[list[str] | None, Option(metavar="[METRIC=]X", rich_help_panel=CHECK, help=(
+             f"{TOLERANCE} Kept in the baseline."))] = None,
+         output: Annotated[str, Option("--output", "-o", metavar="FILE", rich_help_panel=FILES, help=(
+             "The baseline."))] = "baseline.json",
+         force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")] = False,
+         ) -> None:
+    """Save what a scenario comes to, or what was measured, for `batchsim regress` to compare with."""
+    path = free_path("-o", output, force=force)
+    texts = tolerances(tolerance)
+    if result:
+        alone(simulated, common, policy, load)
+        found = regression.save(path, results=result, tolerance=texts)
+    else:
+        fields = simulated.scenario(common, policy=policy, load=load)
+        chosen = make_policies([fields.pop("policy", Scenario.policy)], fields.pop("knobs"))[0]
+        with Bar("baseline", quiet=common.quiet) as bar:
+            found = regression.save(path, scenario_of(policy=chosen, **fields), tolerance=texts, progress=bar.one)
+    if common.json:
+        print_json({"baseline": str(path), "kind": found.side.kind, "metrics": dict(found.side.metrics)})
+        return
+    measured = sum(value is not None for value in found.side.metrics.values())
+    for line in found.side.notes:
+        answers().print(line, markup=False)
+    answers().print(f"{measured} metrics of a {'run' if found.side.kind == 'simulated' else 'measurement'} are the "
+                    f"baseline {path}: compare with batchsim regress --baseline {path}", markup=False)
+
+
+def tolerances(texts: list[str] | None) -> dict[str, str]:
+    """What --tolerance says, by metric or "all"."""
+    named = [part if "=" in part else f"all={part}" for text in texts or () for part in text.split(",")]
+    return values.pairs("--tolerance", named)
+
+
+def alone(simulated: Simulated, common: Common, policy: str | None, load: str | None) -> None:
+    """Refuse what would be run beside --result."""
+    if simulated.given or "seed" in common.given or policy or load:
+        raise InputError("--result takes the place of a run: leave out the flags of a scenario")

@@ -1,0 +1,117 @@
+"""`batchsim regress`: today beside a baseline. In a test: `simulator.studies.regression.regress(path).check()`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from rich.text import Text
+from typer import Exit, Option
+
+from simulator.cli import complete, values
+from simulator.cli.baseline import CHECK, RESULT, TOLERANCE, alone, tolerances
+from simulator.cli.console import answers, as_json
+from simulator.cli.drawing import as_files, check_drawing
+from simulator.cli.flags import with_flags
+from simulator.cli.lines import note
+from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Simulated
+from simulator.cli.output import ResultDirectory
+from simulator.cli.progress import Bar
+from simulator.cli.tables import print_table
+from simulator.errors import InputError
+from simulator.studies import regression
+from simulator.studies.regression import Regression
+from simulator.studies.regression.baseline import entry
+from simulator.studies.regression.pictures import frame
+from simulator.studies.regression.tables import tables
+
+FINDINGS, SUMMARY, JUNIT, FIGURE = "regression.json", "regression.md", "regression.xml", "regression.svg"
+WRITTEN = (FIGURE, SUMMARY, JUNIT, FINDINGS)
+REGRESS_DIR = "batchsim-regress"
+
+
+@with_flags
+def regress(simulated: Simulated, common: Common,
+            baseline: Annotated[str, Option(metavar="FILE|DIR", rich_help_panel=CHECK, help=(
+                "What `batchsim baseline save` wrote, a folder of such files, or a result of `vllm bench serve` or "
+                "`batchsim run`."))],
+            result: Annotated[list[str] | None, Option(metavar="FILE", rich_help_panel=CHECK, help=RESULT)] = None,
+            metrics: Annotated[str | None, Option(metavar="METRIC,METRIC", rich_help_panel=CHECK, help=(
+                "Compare only these, such as output_throughput,p99_ttft_ms or ttft; all that the baseline measured if "
+                "not given."))] = None,
+            tolerance: Annotated[list[str] | None, Option(metavar="[METRIC=]X", rich_help_panel=CHECK, help=(
+                f"{TOLERANCE} Wins over the baseline's own."))] = None,
+            accept: Annotated[str | None, Option(metavar="REASON", rich_help_panel=CHECK, help=(
+                "Make the current run the baseline; the reason goes into its history."))] = None,
+            policy: Annotated[str | None, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
+                                                 rich_help_panel=ENGINE, help=(
+                "Another policy than the scenario's."))] = None,
+            load: Annotated[str | None, Option(metavar="trace|saturated", autocompletion=complete.loads,
+                                               rich_help_panel=TRAFFIC, help=(
+                "Another load than the scenario's."))] = None,
+            result_dir: Annotated[str | None, Option("--result-dir", "-o", metavar="DIR", rich_help_panel=FILES, help=(
+                f"Where {FIGURE}, {SUMMARY}, {JUNIT} and {FINDINGS} go, {REGRESS_DIR} if not given. Replaces only what "
+                "an earlier run wrote."))] = None,
+            force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")]
+            = False) -> None:
+    """Run a baseline's scenario again, and say whether anything is not what it was, and what is to blame.
+
+    Exact by default: what is simulated again by the same version must not even improve. Flags and --scenario change
+    what is run. Exit status 0 for a pass, 1 for a regression, 3 where nothing was compared, 2 for wrong input.
+    """
+    directory = ResultDirectory(REGRESS_DIR if result_dir is None else result_dir, force=force)
+    directory.check(WRITTEN)
+    check_drawing()
+    _check_accepting(accept, metrics)
+    if result:
+        alone(simulated, common, policy, load)
+    changes = _changes(simulated, common, policy, load)
+    with Bar("regress", unit="baselines", quiet=common.quiet) as bar:
+        found = regression.regress(
+            baseline, simulated.file, results=result or (), tolerance=tolerances(tolerance), told=bar.many,
+            metrics=() if metrics is None else values.words("--metrics", metrics), **changes)
+    directory.write(files(found))
+    _tell(found, common)
+    if not common.quiet and not common.json:
+        note(f"written to {directory.path}/: {', '.join(WRITTEN)}")
+    if accept is not None:
+        _accept(found, accept)
+    elif found.status:
+        raise Exit(found.status)
+
+
+def _changes(simulated: Simulated, common: Common, policy: str | None, load: str | None) -> dict[str, Any]:
+    """The fields of the scenario that were typed."""
+    said = {"policy": policy, "load": load, "knobs": simulated.knobs or None}
+    return simulated.typed(common) | {name: value for name, value in said.items() if value is not None}
+
+
+def _check_accepting(reason: str | None, metrics: str | None) -> None:
+    """Refuse before any work what cannot be accepted."""
+    if reason is not None:
+        entry(reason)
+        if metrics is not None:
+            raise InputError("--accept takes over the whole run: leave out --metrics")
+
+
+def files(found: Regression) -> dict[str, bytes]:
+    """All files by name."""
+    from simulator.plots import regression_figure
+    texts = {FINDINGS: as_json(found.to_dict()), SUMMARY: found.to_markdown(), JUNIT: found.to_junit()}
+    return {name: text.encode() for name, text in texts.items()} | as_files(
+        {FIGURE: regression_figure(frame(found), found.verdict())})
+
+
+def _tell(found: Regression, common: Common) -> None:
+    if common.json:
+        print(as_json(found.to_dict()), end="")
+        return
+    answers().print(Text(found.verdict(), style="bold"))
+    for table in tables(found):
+        print_table(answers(), table)
+
+
+def _accept(found: Regression, reason: str) -> None:
+    """Write the baselines anew that something changed for."""
+    accepted = regression.accept(found, reason)
+    note(f"accepted: {', '.join(each.path for each in accepted)}" if accepted else
+         "nothing has changed, so nothing was written")

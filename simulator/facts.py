@@ -1,0 +1,59 @@
+"""Facts: the inputs of a run, in lines that stand above its answer, and how far its cost model is to be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cost_models import CapturedGraphs, CostModel
+from simulator.setup import Setup
+
+RANGES = ("sequences that decode", "tokens of context", "new prompt tokens", "tokens before them")
+"""What the bounds of a cost model are of, in their order."""
+
+
+def facts_of(setup: Setup) -> list[str]:
+    """What any run in this setup has as its inputs, whatever the policy."""
+    scenario, trace = setup.scenario, setup.trace
+    gpus = f"{scenario.tensor_parallel_size} x " if scenario.tensor_parallel_size > 1 else ""
+    return [
+        f"trace: {trace.name}, {len(trace):,} requests ({trace.source})",
+        f"declared max_tokens: {_declared(setup.declared)}",
+        f"model: {setup.model.name} in {scenario.dtype} on {gpus}{scenario.gpu}, longest request "
+        f"{setup.deployment.max_model_len:,} tokens",
+        "KV pool: " + (setup.pool.explain() if setup.pool else f"{scenario.kv_capacity_tokens:,} tokens, as given"),
+        f"cost model: {setup.cost.name} ({setup.cost.origin})",
+    ]
+
+
+def trust_in(cost: CostModel) -> list[str]:
+    """The error of a cost model, and where it was measured, as far as it states them."""
+    return [f"its error: {'; '.join(_error(cost)) or 'none is stated'}",
+            f"its range: {'; '.join(_range(cost)) or 'none is stated'}"]
+
+
+def _error(cost: CostModel) -> Iterator[str]:
+    bias = cost.stated_bias()
+    if bias is not None:
+        yield f"on average, steps may be {bias:.1%} shorter or longer"
+    for regime, ratios in (cost.residuals() or {}).items():
+        low, high = (ratios[round(share * (len(ratios) - 1))] for share in (0.05, 0.95))
+        yield f"nine {regime} steps in ten take {low:.2f} to {high:.2f} of the time predicted"
+
+
+def _range(cost: CostModel) -> Iterator[str]:
+    bounds = (cost.cost if isinstance(cost, CapturedGraphs) else cost).bounds or ()    # padded rows lie within the same
+    for what, low, high in zip(RANGES, bounds[::2], bounds[1::2], strict=bool(bounds)):
+        if high < float("inf"):
+            yield f"{low:,.0f} to {high:,.0f} {what}"
+
+
+def _declared(declared: Any) -> str:
+    told = f"rule {declared.rule}"
+    if declared.default is not None:
+        told += f": {declared.default:,} tokens, the p99 output rounded up to a power of two"
+    if declared.longer:
+        told += f"; {declared.longer:,} longer outputs declare their own length"
+    if declared.cut:
+        told += f"; {declared.cut:,} outputs cut"
+    return told

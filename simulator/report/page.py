@@ -1,0 +1,130 @@
+"""Page: chapters as one HTML document. Everything is in it: style, script, drawings; nothing is fetched."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from simulator.account import Account
+from simulator.metrics import METRICS
+from simulator.report.elements import Markup, definitions, element, items, lines, table
+from simulator.report.reading import Chapter, Picture, chapters
+from simulator.scenario import Scenario
+from simulator.tables import Table
+from simulator.version import __version__
+
+TRUST = ("cost model", "its error", "its range")
+"""Facts that tell how far to trust the step times."""
+
+
+def report(directory: str | os.PathLike[str]) -> str:
+    """The page of a directory that `batchsim run -o`, `compare`, `sweep` or `plan` wrote.
+
+    The same files give the same bytes. Raises InputError if there is nothing to tell.
+    """
+    found = chapters(Path(directory))
+    body = lines(*(_article(chapter, f"c{at}") for at, chapter in enumerate(found)), _foot())
+    return f"<!doctype html>\n{element('html', chr(10), _head(found[0]), body, _script(), lang='en')}\n"
+
+
+def _head(first: Chapter) -> Markup:
+    policy = (f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+              f"script-src 'sha256-{b64encode(sha256(_file('page.js').encode()).digest()).decode()}'")
+    return element("head", "\n", lines(
+        Markup('<meta charset="utf-8">'),
+        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Markup(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        Markup(f'<meta name="generator" content="batchsim {__version__}">'),
+        element("title", first.account.question), element("style", Markup(_file("page.css")))))
+
+
+def _script() -> Markup:
+    return lines(element("script", Markup(_file("page.js"))))
+
+
+def _file(name: str) -> str:
+    return files("simulator.report").joinpath(name).read_text("utf-8")
+
+
+def _article(chapter: Chapter, key: str) -> Markup:
+    """A study under its question; each section has an entry in the list at its top."""
+    sections = {title: content for title, content in _sections(chapter) if content}
+    links = [element("a", title, href=f"#{key}-{at}") for at, title in enumerate(sections)]
+    told = lines(*(element("section", element("h2", title, id=f"{key}-{at}"), "\n", content)
+                   for at, (title, content) in enumerate(sections.items())))
+    return element("article", "\n", lines(
+        element("p", f"batchsim {chapter.command}", class_="kind"), element("h1", chapter.account.question),
+        element("nav", *links, aria_label="Sections")), told)
+
+
+def _sections(chapter: Chapter) -> Iterator[tuple[str, Markup | None]]:
+    account = chapter.account
+    yield "Answer", _answer(account.answer)
+    yield "Warnings", items(account.warnings) if account.warnings else element("p", "There is nothing to warn of.")
+    yield "Figures", lines(*map(_figure, chapter.pictures))
+    yield "Tables", lines(*map(table, account.tables))
+    yield "Inputs", definitions(fact for fact in _facts(account) if fact[0] not in TRUST)
+    yield "How far to trust the step times", definitions(fact for fact in _facts(account) if fact[0] in TRUST)
+    yield "Scenario", _scenario(chapter)
+    yield "Definitions", definitions(_defined(chapter))
+    yield "Made from", table(Table("Files", ("file", "SHA-256 begins with"), tuple(chapter.files.items()),
+                                   words=("SHA-256 begins with",)))
+
+
+def _answer(sentences: tuple[str, ...]) -> Markup:
+    first, *others = sentences or ("Nothing was found.",)
+    return lines(element("p", first, class_="answer"), items(tuple(others)) if others else None)
+
+
+def _figure(picture: Picture) -> Markup:
+    caption = element("figcaption", element("b", picture.title), " ", picture.caption)
+    return element("figure", element("div", picture.markup, class_="scroll drawing", tabindex="0", role="region",
+                                     aria_label=picture.title), caption)
+
+
+def _facts(account: Account) -> list[tuple[str, str]]:
+    """What each fact is of, and what it says."""
+    return [(name, said) for name, _, said in (fact.partition(": ") for fact in account.facts)]
+
+
+def _scenario(chapter: Chapter) -> Markup | None:
+    """What was asked otherwise than by default, and the whole record."""
+    if not chapter.scenario:
+        return None
+    fields = Scenario.__dataclass_fields__
+    other = {name: value for name, value in chapter.scenario.items()
+             if name in ("trace", "policy") or name not in fields or value != _default(name)}
+    rows = tuple((name, value if isinstance(value, str) else json.dumps(value)) for name, value in other.items())
+    where = " at its first point" if chapter.command == "sweep" else ""
+    told = Table(f"What is not as by default{where}", ("field", "value"), rows, words=("value",))
+    whole = element("details", element("summary", "The whole record, as --scenario takes it"),
+                    element("pre", json.dumps(chapter.scenario, indent=1)))
+    return lines(table(told), whole)
+
+
+def _default(name: str) -> Any:
+    """The default of a field, as its record has it."""
+    field = Scenario.__dataclass_fields__[name]
+    made: Any = field.default_factory() if callable(field.default_factory) else field.default
+    return dict(made) if hasattr(made, "items") else made
+
+
+def _defined(chapter: Chapter) -> list[tuple[str, str]]:
+    """The metrics whose labels occur, in the order of METRICS."""
+    account = chapter.account
+    names = (name for each in account.tables for name in (*each.header, *(row[0] for row in each.rows)))
+    text = "\n".join([*account.answer, *names])
+    return [(f"{metric.label} ({metric.unit})", metric.definition) for metric in METRICS.values()
+            if re.search(rf"(?<![\w/]){re.escape(metric.label)}(?![\w/])", text)]
+
+
+def _foot() -> Markup:
+    return element("footer", f"Made by batchsim {__version__} from the files above. The page needs no network; its "
+                             "script only sorts tables and shows the values of curves.")

@@ -1,0 +1,144 @@
+"""Reading: what a command left in a directory, as chapters of a page. It checks files, and writes none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from simulator.account import Account
+from simulator.errors import InputError
+from simulator.report.drawings import drawing
+from simulator.report.elements import Markup
+from simulator.report.runs import account_of
+
+MANIFEST = "manifest.json"
+
+
+class Picture(NamedTuple):
+    """A drawing with the words around it."""
+
+    title: str
+    caption: str
+    markup: Markup
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One study, or some runs.
+
+    Attributes:
+        command: That wrote it.
+        account: Question, answer, tables and facts.
+        scenario: What was asked, as a record that `batchsim run --scenario` takes.
+        pictures: Its figures, the most telling one first.
+        files: What it was made from: names and the beginnings of their SHA-256.
+    """
+
+    command: str
+    account: Account
+    scenario: Mapping[str, Any]
+    pictures: tuple[Picture, ...]
+    files: Mapping[str, str]
+
+
+class Kind(NamedTuple):
+    """What a study leaves: its command, and what its figures show."""
+
+    command: str
+    figures: Mapping[str, tuple[str, str]]
+
+
+STUDIES: dict[str, Kind] = {
+    "comparison.json": Kind("compare", {
+        "timeline.svg": ("Slots over time", "A row is a slot, a bar a request in it. The panels have equal slots; "
+                                            "where a slot is hatched or empty, it makes no tokens."),
+        "ladder.svg": ("Where the ratio comes from", "One switch after the other; equal lengths are equal factors."),
+        "batch.svg": ("Batch over time", "How many rows of a step compute something new, how long the queue is, and "
+                                         "how full the KV cache.")}),
+    "plan.json": Kind("plan", {
+        "goodput.svg": ("Goodput against rate", "Requests within all objectives, and the latencies with their limits, "
+                                                "against the rate offered to a replica."),
+        "backlog.svg": ("Backlog over time", "Requests outstanding, with the answer and with its neighbours: where the "
+                                             "line keeps rising, the traffic is too much.")}),
+    "sweep.json": Kind("sweep", {
+        "heatmap.svg": ("The grid", "A cell is a point of the sweep; hatched ones have no value."),
+        "pareto.svg": ("Each user against each GPU", "The points that no other one beats in both are joined.")}),
+}
+"""By the file that tells of the study."""
+
+
+def chapters(directory: Path) -> list[Chapter]:
+    """All studies of a directory; its runs where there is no study. Raises InputError if it holds nothing to tell."""
+    if not directory.is_dir():
+        raise InputError(f"{directory} is no directory: give one that `batchsim run -o`, compare, sweep or plan wrote")
+    found = [_study(directory, name, kind) for name, kind in STUDIES.items() if (directory / name).is_file()]
+    if not found and (runs := _runs(directory)):
+        found = [_chapter_of(directory, runs)]
+    if not found:
+        raise InputError(f"{directory} holds nothing to report: give a directory that `batchsim run -o`, compare, "
+                         "sweep or plan wrote")
+    return found
+
+
+def _study(directory: Path, name: str, kind: Kind) -> Chapter:
+    document = _read(directory / name)
+    if "account" not in document:
+        raise InputError(f"{directory / name} has no account of itself: write it again with `batchsim {kind.command} "
+                         "-o`, as of this version")
+    try:
+        account = Account.of(document["account"])
+    except InputError as error:
+        raise InputError(f"{directory / name}: {error}") from None
+    drawn = document.get("figures") or ()    # a file of that name may be left from an earlier study
+    pictures = {file: _picture(directory / file, *words) for file, words in kind.figures.items()
+                if file in drawn and (directory / file).is_file()}
+    return Chapter(kind.command, account, _scenario(document), tuple(pictures.values()),
+                   _checksums(directory, [name, *pictures]))
+
+
+def _picture(path: Path, title: str, caption: str) -> Picture:
+    try:
+        return Picture(title, caption, drawing(path.read_text("utf-8"), path.stem, f"{title}. {caption}"))
+    except (InputError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}: draw it again, or take it away") from None
+
+
+def _runs(directory: Path) -> dict[str, dict[str, Any]]:
+    """The results in a directory, by file name without its suffix."""
+    names = sorted(path for path in directory.glob("*.json") if path.name != MANIFEST)
+    found = {path: _read(path) for path in names}
+    return {path.stem: document for path, document in found.items() if "backend" in document and "remarks" in document}
+
+
+def _chapter_of(directory: Path, runs: Mapping[str, dict[str, Any]]) -> Chapter:
+    from simulator.plots import batches_figure, latencies_figure, queue_figure, svg_of
+    account = account_of(runs)
+    words = {"latencies": ("Latencies", "A line a run, from the median to the 99th percentile."),
+             "batch": ("Batch over time", "Sequences that compute new tokens."),
+             "queue": ("What stops the queue", "The time in steps, by what keeps the next request out of the batch.")}
+    drawn = {"latencies": latencies_figure(runs), "batch": batches_figure(runs), "queue": queue_figure(runs)}
+    pictures = tuple(Picture(*words[name], drawing(svg_of(figure), name, ". ".join(words[name])))
+                     for name, figure in drawn.items())
+    return Chapter("run", account, _scenario(next(iter(runs.values()))), pictures,
+                   _checksums(directory, [f"{name}.json" for name in runs]))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: is half-written, or no JSON") from None
+    return document if isinstance(document, dict) else {}
+
+
+def _scenario(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = document.get("scenario")
+    return found if isinstance(found, dict) else {}
+
+
+def _checksums(directory: Path, names: list[str]) -> dict[str, str]:
+    return {name: sha256((directory / name).read_bytes()).hexdigest()[:16] for name in names}

@@ -1,0 +1,80 @@
+"""Why a plan's answer is what it is, and what would change it, in sentences. It measures nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from simulator.studies.capacity.changes import RELAXED, TRIED, words
+from simulator.studies.capacity.lab import NOTCH, scale_of
+from simulator.studies.capacity.layout import Layout
+from simulator.studies.capacity.solving import looser
+
+if TYPE_CHECKING:
+    from simulator.studies.capacity.around import Around, Relaxed
+
+
+def count(replicas: int) -> str:
+    """So many replicas."""
+    return f"{replicas:,} replica{'' if replicas == 1 else 's'}"
+
+
+def binding(layout: Layout, about: Around) -> Iterator[str]:
+    """What binds, as far as lifting it shows, and what does not."""
+    lifted = [one for one in about.relaxed if one.key in RELAXED]
+    better = sorted((one for one in lifted if is_better(one, layout, about)), key=_worth)
+    names = ", ".join(RELAXED[one.key][0] for one in lifted if one not in better)
+    if better:
+        told = "; ".join(f"{RELAXED[one.key][0]} ({_effect(one, about)})" for one in better)
+        yield f"What binds, shown by lifting it: {told}."
+    if better and names:
+        yield f"What does not: {names}. Each was lifted by itself, and the answer stayed."
+    elif names:
+        yield (f"None of these binds by itself: {names}. Each was lifted, and the answer stayed; what binds is the "
+               "time that steps take.")
+
+
+def is_better(one: Relaxed, layout: Layout, about: Around) -> bool:
+    """Whether the answer is better with this change."""
+    if one.replicas is not None:
+        return one.replicas < (layout.replicas or 1)
+    return one.notch is not None and one.notch > about.top
+
+
+def _worth(one: Relaxed) -> tuple[int, int]:
+    """The best first."""
+    return one.replicas or 0, -(one.notch or 0)
+
+
+def _effect(one: Relaxed, about: Around) -> str:
+    """What would do with this change."""
+    if one.replicas is not None:
+        return f"with {words(one.key)}, {count(one.replicas)} would do"
+    return f"with {words(one.key)}, {scale_of((one.notch or 0) - about.top) - 1:.0%} more traffic would do"
+
+
+def changing(layout: Layout, about: Around, find: str) -> Iterator[str]:
+    """What would change the answer."""
+    if about.saturation is not None:
+        kept, full = (layout.offered * scale_of(notch) / (layout.replicas or 1)
+                      for notch in (about.top, about.saturation))
+        yield (f"A replica keeps the objectives up to {kept:,.4g} requests/s; without them, completions follow "
+               f"arrivals up to {full:,.4g} (both to {NOTCH - 1:.0%}).")
+    if find == "replicas":
+        yield from _margin(layout, about)
+    for one in about.relaxed:
+        if one.key in TRIED and is_better(one, layout, about):
+            yield f"Worth a try: {_effect(one, about)}."
+
+
+def _margin(layout: Layout, about: Around) -> Iterator[str]:
+    """How much traffic, step time and limits leave."""
+    replicas = layout.replicas or 1
+    told = f"Margin: {scale_of(about.top) - 1:.0%} more traffic and {count(replicas)} still do"
+    if about.spare is not None:
+        told += f"; with {1 - scale_of(about.spare):.0%} less, {count(replicas - 1)} would"
+    yield f"{told}."
+    if about.faster is not None:
+        yield f"Steps {1 - NOTCH ** -about.faster:.0%} shorter, by a faster GPU or engine, would save a replica."
+    if replicas > 1 and (fewer := layout.runs.sample(about.neighbours[0])).follows:
+        yield from (f"With {count(replicas - 1)}, {each}." for each in looser(layout.runs.objectives, fewer))

@@ -1,0 +1,144 @@
+"""Causes: what differs between a baseline and the current run, and how much of a change each is to blame for.
+
+First the baseline's own scenario is run by today's code: what that moves is code, policy file or cost model. Then one
+setting after the other goes over to the current scenario. The parts add up to the change; they depend on the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.policies.making import make_policy
+from simulator.scenario import FIELDS, Scenario
+from simulator.scenarios import record
+from simulator.scenarios.recording import FILES, IN_MEMORY, plain
+from simulator.studies.campaign.answers import HOPELESS
+from simulator.studies.regression.side import Side
+
+CODE = "code and files"
+APART = 4
+"""Most settings that are told apart: each takes a run; further ones go over together."""
+ORIGINS = {"simulator_version": "batchsim", "policy_version": "policy version", "cost_model": "cost model",
+           "cost_digest": "step times", "trace_digest": "trace", "backend": "backend", "model_id": "model"}
+"""What makes a side, in words."""
+Measure = Callable[[Scenario], Side]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing in which two runs differ.
+
+    Attributes:
+        what: In words.
+        before, after: Its values, in words; empty where only the fact is known.
+    """
+
+    what: str
+    before: str = ""
+    after: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.before} -> {self.after}" if self.before or self.after else f"{self.what} changed"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A run on the way from the baseline to the current run.
+
+    Attributes:
+        what: What changed since the stage before, in words.
+        metrics: What it came to.
+    """
+
+    what: str
+    metrics: Mapping[str, float | None]
+
+
+def differences(before: Side, after: Side) -> list[Difference]:
+    """What made the sides other than each other: versions and files first, then settings."""
+    found = [Difference(words) if name.endswith("digest") else Difference(words, str(was), str(now))
+             for name, words in ORIGINS.items()
+             if None not in (was := before.origin.get(name), now := after.origin.get(name)) and was != now]
+    found += _files(before.scenario or {}, after.scenario or {})
+    return found + ([Difference(what, was, now) for what, was, now, _ in _settings(before.scenario, after.scenario)]
+                    if before.scenario and after.scenario else [])
+
+
+def stages(before: Side, after: Side, asked: Scenario, current: Scenario, measure: Measure) -> list[Stage]:
+    """From what the baseline came to, to what the current run does.
+
+    `asked` is the scenario of the baseline, `current` the current one. Empty where they are the same, so that only code
+    and files can be to blame, and where a run in between cannot be: some settings go only together.
+    """
+    try:
+        return _stages(before, after, asked, current, measure)
+    except HOPELESS:
+        return []
+
+
+def _stages(before: Side, after: Side, asked: Scenario, current: Scenario, measure: Measure) -> list[Stage]:
+    settings = list(_settings(record(asked), record(current)))
+    if not settings:
+        return []
+    told = [Stage("", before.metrics), Stage(CODE, measure(asked).metrics)]
+    *apart, last = settings if len(settings) <= APART else [*settings[:APART - 1], _together(settings[APART - 1:])]
+    for what, was, now, change in apart:
+        asked = change(asked, current)
+        told.append(Stage(str(Difference(what, was, now)), measure(asked).metrics))
+    return [*told, Stage(str(Difference(*last[:3])), after.metrics)]
+
+
+Setting = tuple[str, str, str, Callable[[Scenario, Scenario], Scenario]]
+"""What it is, its two values in words, and how a scenario takes it over from another one."""
+
+
+def _settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Setting]:
+    """The fields in which two records differ, the knobs of one policy one by one."""
+    own = "policy" in after.get(IN_MEMORY, ())
+    same_policy = before.get("policy") == after.get("policy") and not own
+    for name in FIELDS:
+        was, now = (side.get(name, plain(getattr(Scenario, name, None))) for side in (before, after))
+        if name == "policy" and not same_policy:
+            yield name, _word(was), f"{_word(now)}{' (an object in memory)' * own}", _taking("policy", "knobs")
+        elif name == "knobs":
+            yield from _knobs(was or {}, now or {}) if same_policy else ()
+        elif was != now:
+            yield name, _word(was), _word(now), _taking(name)
+
+
+def _knobs(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Setting]:
+    for knob in {**was, **now}:
+        if was.get(knob) != now.get(knob):
+            yield knob, _word(was.get(knob)), _word(now.get(knob)), _taking_knob(knob)
+
+
+def _taking(*fields: str) -> Callable[[Scenario, Scenario], Scenario]:
+    """Takes over these fields."""
+    return lambda into, of: into.but(**{name: getattr(of, name) for name in fields})
+
+
+def _taking_knob(knob: str) -> Callable[[Scenario, Scenario], Scenario]:
+    """Takes over one knob; both scenarios name their policy."""
+    return lambda into, of: into.but(knobs={**make_policy(into.policy, into.knobs).settings(),
+                                            knob: getattr(make_policy(of.policy, of.knobs), knob)})
+
+
+def _together(settings: list[Setting]) -> Setting:
+    names = [what for what, *_ in settings]
+    return f"{', '.join(names[:-1])} and {names[-1]}", "", "", _taking()
+
+
+def _files(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+    """Files that both name, and that are not what they were."""
+    was, now = before.get(FILES, {}), after.get(FILES, {})
+    return [Difference(path) for path in was if path in now and was[path] != now[path]]
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}:{_word(each)}" for key, each in value.items()) or "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "none" if value is None else f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,114 @@
+"""Comparing: two sides, metric by metric. What cannot be compared is no pass, and says why. It runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from simulator.studies.regression.names import belongs, better, hint, label
+from simulator.studies.regression.side import CONDITIONS, NOT_STATED, Side, defined_by
+from simulator.studies.regression.tolerances import Tolerance, Tolerances
+
+Verdict = Literal["same", "better", "worse", "changed", "not compared"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One metric on both sides.
+
+    Attributes:
+        name: Of the JSON.
+        before, after: The baseline's value and the current one; None where it was not measured.
+        tolerance: How far it may move.
+        verdict: "changed" is beyond the tolerance where neither way is better.
+        reason: Why it was not compared.
+    """
+
+    name: str
+    before: float | None
+    after: float | None
+    tolerance: Tolerance
+    verdict: Verdict
+    reason: str = ""
+
+    @property
+    def fails(self) -> bool:
+        """Whether it is a regression: an exact metric must not even improve."""
+        return self.verdict in ("worse", "changed") or (self.verdict == "better" and self.tolerance.exact)
+
+    @property
+    def relative(self) -> float | None:
+        """By which share of the baseline it moved; None from 0, or where it was not compared."""
+        return (self.after - self.before) / abs(self.before) if self.before and self.after is not None else None
+
+    @property
+    def size(self) -> float:
+        """How large it is beside others: the difference over the larger value, from 0 to 1 if both have one sign."""
+        before, after = self.before or 0.0, self.after or 0.0
+        largest = max(abs(before), abs(after))
+        return abs(after - before) / largest if largest else 0.0
+
+    @property
+    def label(self) -> str:
+        """What the metric is called."""
+        return label(self.name)
+
+
+def compare(before: Side, after: Side, tolerances: Tolerances, wanted: Sequence[str] = ()) -> tuple[Change, ...]:
+    """Every metric that the baseline measured, or those that are wanted."""
+    unlike = "" if before.scenario and after.scenario else _unlike(before, after)
+    changes = [_change(name, before, after, tolerances.of(name), unlike) for name in _names(before, after, wanted)]
+    unknown = [each for each in wanted if not any(belongs(change.name, each) for change in changes)]
+    return (*changes, *(_absent(each) for each in unknown))
+
+
+def _names(before: Side, after: Side, wanted: Sequence[str]) -> Iterator[str]:
+    """What is compared: all that the baseline measured, between unlike kinds only what both have."""
+    for name, value in before.metrics.items():
+        if wanted and not any(belongs(name, each) for each in wanted):
+            continue
+        both = value is not None and after.metrics.get(name) is not None
+        if both or (value is not None and (wanted or before.kind == after.kind)):
+            yield name
+
+
+def _change(name: str, before: Side, after: Side, tolerance: Tolerance, unlike: str) -> Change:
+    was, now = before.metrics[name], after.metrics.get(name)
+    reason = unlike or _reason(name, before, after)
+    if reason or was is None or now is None:
+        return Change(name, was, now, tolerance, "not compared", reason or "it was not measured")
+    return Change(name, was, now, tolerance, _verdict(name, was, now, tolerance))
+
+
+def _verdict(name: str, was: float, now: float, tolerance: Tolerance) -> Verdict:
+    if tolerance.holds(was, now):
+        return "same"
+    good = better(name)
+    return "changed" if good is None else "better" if (now > was) == (good == "higher") else "worse"
+
+
+def _reason(name: str, before: Side, after: Side) -> str:
+    """Why a metric of the baseline is not comparable; nothing if it is."""
+    if name not in after.metrics:
+        return "the current result does not have it: it was renamed, or was not asked for"
+    if after.metrics[name] is None:
+        return "it was measured in the baseline, and is not now"
+    for each in defined_by(name):
+        was, now = (side.definitions.get(each, NOT_STATED) for side in (before, after))
+        if was != now:
+            return f"its definition differs ({each}): {was}, now {now}"
+    return ""
+
+
+def _unlike(before: Side, after: Side) -> str:
+    """Why two runs that nobody can run again have too little in common; nothing if they do."""
+    for name in CONDITIONS:
+        was, now = before.conditions.get(name), after.conditions.get(name)
+        if was is not None and now is not None and was != now:
+            return f"{name} was {was}, and is {now}: these are answers to two questions"
+    return ""
+
+
+def _absent(name: str) -> Change:
+    return Change(name, None, None, Tolerance(), "not compared", f"the baseline has no such metric{hint(name)}")

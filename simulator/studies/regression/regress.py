@@ -1,0 +1,170 @@
+"""regress: run what a baseline says again, or take a result in its place, and compare. It writes nothing but baselines.
+
+A policy file, a model or a profile that has changed since is what a check is for; another trace is another question.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from simulator.errors import InputError
+from simulator.policies import Policy
+from simulator.policies.making import make_policies, reference_of
+from simulator.scenario import Scenario, scenario_of
+from simulator.scenarios import ScenarioFile, read_scenario
+from simulator.simulate import Progress, run
+from simulator.studies.regression.baseline import Baseline, entry, new_baseline, read_baseline
+from simulator.studies.regression.causes import differences, stages
+from simulator.studies.regression.comparing import compare
+from simulator.studies.regression.found import Compared, Regression
+from simulator.studies.regression.recorded import merged
+from simulator.studies.regression.side import Side, simulated
+from simulator.studies.regression.tolerances import stated, tolerances
+
+Source = Scenario | ScenarioFile | str | os.PathLike[str]
+"""Of what is to run: a scenario, or the file of one."""
+Paths = Sequence[str | os.PathLike[str]]
+Told = Callable[[str, int, int], None]
+"""Called with (the baseline that is compared, baselines done, baselines in all)."""
+TRAFFIC = ("trace", "mix")
+
+
+def save(path: str | os.PathLike[str], scenario: Source | None = None, *, results: Paths = (),
+         tolerance: Mapping[str, str] | None = None, progress: Progress | None = None) -> Baseline:
+    """Run a scenario, or read results in its place, and write what it comes to as a baseline. It replaces any file.
+
+    Args:
+        path: The file.
+        scenario: What to run.
+        results: JSON of `vllm bench serve` or `batchsim run`; several are repetitions.
+        tolerance: By metric, name of the JSON or "all": "exact", "5%", or a number in the metric's own unit.
+        progress: See `simulator.simulate.run`.
+    """
+    stated(tolerance or {})
+    asked = Scenario() if scenario is None else scenario
+    side = _recorded(results) if results else simulated(run(_scenario(asked), progress=progress))
+    found = new_baseline(path, side, tolerance or {})
+    found.write()
+    return found
+
+
+def regress(baseline: str | os.PathLike[str], scenario: Source | None = None, *, results: Paths = (),
+            metrics: Sequence[str] = (), tolerance: Mapping[str, str] | None = None, told: Told | None = None,
+            **changes: Any) -> Regression:
+    """Compare the present with a baseline, or with each baseline of a folder.
+
+    Args:
+        baseline: What `save` wrote, or a result in its place.
+        scenario: What to run; the baseline's own if not given.
+        results: To take in place of a run; a baseline is one too.
+        metrics: Names of the JSON, or of metrics, to compare; all that the baseline measured if not given.
+        tolerance: Over what the baseline states: see `save`.
+        told: Hears how far it has got.
+        changes: Fields of the scenario that are other than there, such as policy.
+
+    Raises:
+        InputError: Something is no baseline, or cannot be run. Where there is none, or a metric is not there any more,
+            nothing is compared, and the answer says so.
+    """
+    if results and (scenario is not None or changes):
+        raise InputError("results take the place of a run: give them, or a scenario and what is other in it")
+    stated(tolerance or {})
+    paths, reason = _baselines(Path(baseline))
+    found = []
+    for number, path in enumerate(paths):
+        if told:
+            told(path.stem, number, len(paths))
+        known = read_baseline(path) if path.exists() else None
+        found.append(Compared(path.stem, reason=reason) if known is None else
+                     _compared(known, scenario, results, metrics, tolerance or {}, changes))
+    return Regression(tuple(found), "" if found else reason)
+
+
+def accept(found: Regression, reason: str) -> list[Baseline]:
+    """Make what runs now the baselines, and write those that change, with the reason in their history.
+
+    Raises InputError, before anything is written, for an empty reason, and where there is no baseline to replace.
+    """
+    entry(reason)
+    if not found.compared:
+        raise InputError(f"{found.reason}, so there is nothing to accept")
+    accepted = [_accepted(each, reason) for each in found.compared]
+    changed = [new for new, each in zip(accepted, found.compared, strict=True) if each.baseline
+               and new.side != each.baseline.side]
+    for new in changed:
+        new.write()
+    return changed
+
+
+def _accepted(found: Compared, reason: str) -> Baseline:
+    known, current = found.baseline, found.current
+    if known is None or current is None:
+        raise InputError(f"{found.reason or found.name}, so there is nothing to accept")
+    if not known.kept:
+        raise InputError(f"{known.path}: is a plain result, which keeps no history: save it as a baseline first")
+    changes = {change.name: (change.before, change.after) for change in found.changes if change.verdict != "same"}
+    return known.accepted(current, reason, changes)
+
+
+def _baselines(path: Path) -> tuple[list[Path], str]:
+    """The files of baselines, and why there would be none."""
+    if not path.is_dir():
+        return [path], f"{path} does not exist: make it with `batchsim baseline save`"
+    return sorted(path.glob("*.json")), f"{path}/ holds no baseline (*.json): make some with `batchsim baseline save`"
+
+
+def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics: Sequence[str],
+              texts: Mapping[str, str], changes: Mapping[str, Any]) -> Compared:
+    asked = None if known.side.scenario is None else _own(known)
+    current = None if results else _current(known, asked, scenario, changes)
+    side = _recorded(results) if current is None else simulated(run(current))
+    allowed = tolerances(known.side, side, {**known.tolerances, **texts})
+    found = Compared(known.name, compare(known.side, side, allowed, metrics), "", known, side, allowed,
+                     tuple(differences(known.side, side)))
+    if not found.changes:
+        return replace(found, reason="the baseline and the current result have no metric in common")
+    if not found.failed or asked is None or current is None:
+        return found
+    return replace(found, stages=tuple(stages(known.side, side, asked.scenario(), current,
+                                              lambda each: simulated(run(each)))))
+
+
+def _own(known: Baseline) -> ScenarioFile:
+    """The scenario of a baseline, with all files that it names as they are now."""
+    return replace(read_scenario(known.path), files={})
+
+
+def _current(known: Baseline, asked: ScenarioFile | None, scenario: Source | None,
+             changes: Mapping[str, Any]) -> Scenario:
+    """What to run now."""
+    if scenario is not None:
+        return _scenario(scenario, **changes)
+    if asked is None:
+        raise InputError(f"{known.path}: has no scenario to run again: give the current measurement with --result, or "
+                         "a scenario to hold against it")
+    read_scenario(known.path).check(*(name for name in TRAFFIC if name not in changes))
+    return _scenario(asked, **changes)
+
+
+def _scenario(source: Source, **changes: Any) -> Scenario:
+    """The scenario with changes; knobs add to its own. Its policy goes by name if it has one, so that knobs can be told
+    apart.
+    """
+    if isinstance(source, Scenario):
+        found = source.but(**changes)
+    else:
+        knobs = changes.pop("knobs", {})
+        fields = (source if isinstance(source, ScenarioFile) else read_scenario(source)).with_changes(changes)
+        known = {**fields.pop("knobs", {}), **knobs}
+        found = scenario_of(policy=make_policies([fields.pop("policy", Scenario.policy)], known)[0], **fields)
+    policy = found.policy
+    name = reference_of(policy) if isinstance(policy, Policy) else None
+    return found if name is None or not isinstance(policy, Policy) else found.but(policy=name, knobs=policy.settings())
+
+
+def _recorded(paths: Paths) -> Side:
+    return merged([read_baseline(path).side for path in paths])

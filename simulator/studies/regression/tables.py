@@ -1,0 +1,93 @@
+"""Tables: a regression check as a reader wants it. It measures nothing."""
+
+from __future__ import annotations
+
+from simulator.studies.regression.comparing import Change
+from simulator.studies.regression.found import NOTHING, PASS, REGRESSION, Compared, Regression
+from simulator.studies.regression.names import felt, shown, unit
+from simulator.tables import Table
+
+OUTCOMES = {REGRESSION: "regressed", NOTHING: "compared nothing or not all", PASS: "passed"}
+"""In words, of several baselines."""
+COLUMNS = ("metric", "baseline", "now", "change", "tolerance", "verdict")
+WORDS = {"worse": "worse", "better": "better", "changed": "changed", "not compared": "not compared"}
+"""Verdicts that are counted aloud, in the order of telling."""
+
+
+def verdict(found: Regression) -> str:
+    """What came out, in a sentence or two."""
+    told = found.reason or (_one(found.compared[0]) if len(found.compared) == 1 else _several(found))
+    return f"{found.outcome.capitalize()}. {told}."
+
+
+def _one(each: Compared) -> str:
+    if each.outcome == PASS:
+        return f"{each.name}: {len(each.changes)} metrics within their tolerances"
+    return f"{each.name}: {each.reason or f'{counts(each)} of {len(each.changes)} metrics'}"
+
+
+def _several(found: Regression) -> str:
+    names = {outcome: [each.name for each in found.compared if each.outcome == outcome] for outcome in OUTCOMES}
+    told = [f"{len(those)} {OUTCOMES[outcome]}: {', '.join(those)}" for outcome, those in names.items()
+            if those and outcome != PASS]
+    if passed := names[PASS]:
+        metrics = sum(len(each.changes) for each in found.compared if each.outcome == PASS)
+        told.append(f"{len(passed)} {OUTCOMES[PASS]}, {metrics:,} metrics within their tolerances")
+    return f"Of {len(found.compared)} baselines {'; '.join(told)}" if len(told) > 1 else f"All {told[0]}"
+
+
+def counts(each: Compared) -> str:
+    """How many metrics have which verdict, in words."""
+    numbers = {word: sum(change.verdict == key for change in each.changes) for key, word in WORDS.items()}
+    return ", ".join(f"{number} {word}" for word, number in numbers.items() if number) or "none changed"
+
+
+def tables(found: Regression) -> list[Table]:
+    """For each baseline that did not pass, what moved; then what is to blame for the largest changes."""
+    return [table for each in found.compared if each.outcome != PASS and each.changes
+            for table in (changes_table(each), causes_table(each)) if table.rows]
+
+
+def changes_table(each: Compared) -> Table:
+    """A row a metric that moved, of what is felt before the work behind it, or that was not compared."""
+    moved = [change for change in each.changes if change.verdict != "same"]
+    shown = [change for change in moved if felt(change.name) or change in each.missing or change in each.largest]
+    told = [f"tolerance: {each.tolerances.why}" if each.tolerances else "", *_left_out(each, moved, shown),
+            *(f"{change.name}: {change.reason}" for change in each.missing)]
+    return Table(f"{each.name}: {counts(each)}", COLUMNS, tuple(map(row, shown)), "; ".join(filter(None, told)),
+                 ("tolerance", "verdict"))
+
+
+def _left_out(each: Compared, moved: list[Change], shown: list[Change]) -> list[str]:
+    """How many metrics the table does not have."""
+    numbers = {"more moved": len(moved) - len(shown), "are what they were": len(each.changes) - len(moved)}
+    return [f"{number} {words}" for words, number in numbers.items() if number]
+
+
+def row(change: Change) -> tuple[str, ...]:
+    """A metric in cells."""
+    named = f"{change.label} [{unit(change.name)}]" if unit(change.name) else change.label
+    return (named, shown(change.before), shown(change.after), moved(change), str(change.tolerance), change.verdict)
+
+
+def moved(change: Change) -> str:
+    """How far it moved, relative to the baseline."""
+    if change.before is None or change.after is None or change.before == change.after:
+        return "-"
+    if change.relative is None:
+        return "from 0"
+    return f"{100 * change.relative:+,.3g}%"
+
+
+def causes_table(each: Compared) -> Table:
+    """The largest changes with what is to blame; the note says in what the two runs differ."""
+    rows = [(change.label, f"{shown(change.before)} -> {shown(change.after)}", words)
+            for change in each.largest for words in each.attribution(change) or ["-"]]
+    return Table(f"{each.name}: the largest changes", ("metric", "moved", "by"), tuple(rows), differing(each), ("by",))
+
+
+def differing(each: Compared) -> str:
+    """In what the two runs differ, in a sentence."""
+    listed = ", ".join(map(str, each.differences))
+    return f"The runs differ in: {listed}." if listed else (
+        "The two runs have the same scenario, files and version: what differs is the code.")

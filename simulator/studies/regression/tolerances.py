@@ -1,0 +1,108 @@
+"""Tolerances: how far a metric may move. Exact where nothing but a decision can have moved it, else relative.
+
+An exact metric must be what it was. One with a tolerance may get worse by that much, and better by any amount.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import isfinite
+
+from simulator.errors import InputError
+from simulator.studies.regression.names import check, metric_of
+from simulator.studies.regression.side import Side
+
+ROUNDING = 1e-9
+"""Relative difference up to which two figures are the same: processors round sums of many numbers differently."""
+VERSIONS, MEASURED = 0.01, 0.05
+"""Relative tolerances between two versions of batchsim, and where an engine was measured."""
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a metric may move, as a share of the baseline or in its own unit, whichever is more."""
+
+    relative: float = ROUNDING
+    absolute: float = 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether the metric must be what it was."""
+        return self.relative <= ROUNDING and not self.absolute
+
+    def reach(self, before: float) -> float:
+        """How far it may move from this value."""
+        return max(self.relative * abs(before), self.absolute)
+
+    def holds(self, before: float, after: float) -> bool:
+        """Whether both are the same within it."""
+        return abs(after - before) <= self.reach(before)
+
+    def __str__(self) -> str:
+        if self.exact:
+            return "exact"
+        return f"{100 * self.relative:g}%" if self.relative > ROUNDING else f"{self.absolute:g}"
+
+    @classmethod
+    def read(cls, text: str) -> Tolerance:
+        """From "exact", a percentage such as "5%", or a number in the metric's own unit."""
+        word = text.strip()
+        if word == "exact":
+            return cls()
+        try:
+            value = float(word.removesuffix("%"))
+        except ValueError:
+            value = -1.0
+        if not isfinite(value) or value < 0:
+            raise InputError(f"a tolerance is exact, a percentage such as 5%, or a number of at least 0, not {text!r}")
+        return cls(max(ROUNDING, value / 100)) if word.endswith("%") else cls(absolute=value)
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """The tolerance of each metric.
+
+    Attributes:
+        stated: By metric, by name of the JSON, or for ALL; the nearest one counts.
+        default: Of what is not stated.
+        why: The default in words.
+        spread: How far measurements of a metric lie apart anyway, by name of the JSON; the default reaches as far.
+    """
+
+    stated: Mapping[str, Tolerance]
+    default: Tolerance
+    why: str
+    spread: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, name: str) -> Tolerance:
+        """The tolerance of a name of the JSON."""
+        for key in (name, metric_of(name) or name, ALL):
+            if key in self.stated:
+                return self.stated[key]
+        return replace(self.default, relative=max(self.default.relative, self.spread.get(name, 0.0)))
+
+
+def stated(texts: Mapping[str, str]) -> dict[str, Tolerance]:
+    """Tolerances as somebody wrote them, by metric, name of the JSON, or ALL. Raises InputError for any other name."""
+    return {name if name == ALL else check(name): Tolerance.read(text) for name, text in texts.items()}
+
+
+def tolerances(before: Side, after: Side, texts: Mapping[str, str]) -> Tolerances:
+    """What is stated, and for the rest what the two sides call for."""
+    spread = {name: max(side.spread.get(name) or 0.0 for side in (before, after))
+              for name in {**before.spread, **after.spread}}
+    said, default = stated(texts), _default(before, after)
+    return Tolerances(said, *((said[ALL], f"{said[ALL]}, as stated") if ALL in said else default), spread)
+
+
+def _default(before: Side, after: Side) -> tuple[Tolerance, str]:
+    if "measured" in (before.kind, after.kind):
+        return Tolerance(MEASURED), f"{MEASURED:.0%}, or as far as repeated measurements lie apart"
+    if before.refitted(after):
+        error = max(VERSIONS, before.step_error, after.step_error)
+        return Tolerance(error), f"{100 * error:.3g}%, the scatter that the cost model states: it was calibrated anew"
+    if before.origin.get("simulator_version") != after.origin.get("simulator_version"):
+        return Tolerance(VERSIONS), f"{VERSIONS:.0%}: the versions of batchsim differ"
+    return Tolerance(), "exact: the same version and the same step times"

@@ -1,0 +1,84 @@
+"""The account of a sweep: which of its points is best at what, and how far to trust that. It runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cost_models import CostModelError
+from simulator.account import Account
+from simulator.facts import trust_in
+from simulator.setup import cost_of
+from simulator.studies.sweep import Sweep
+from simulator.studies.sweep.means import averaged
+from simulator.studies.sweep.pictures import less_is_better
+from simulator.studies.sweep.records import Record, pareto, varied
+from simulator.studies.sweep.tables import certainty, table
+from simulator.studies.sweep.variants import shown
+
+WEIGHED = {"request_goodput": ("Most goodput", " requests/s"), "output_throughput": ("Most output tokens/s", ""),
+           "p99_ttft_ms": ("Shortest TTFT, p99", " ms"), "p99_tpot_ms": ("Shortest TPOT, p99", " ms")}
+"""The figures whose best points are named, where any point has them."""
+
+
+def account(found: Sweep) -> Account:
+    """Question, answer, tables and facts."""
+    records = averaged(found.records)
+    names = ", ".join(varied(records)) or "nothing"
+    traces = " and ".join(dict.fromkeys(str(each.get("trace")) for each in records)) or "the trace"
+    tables = tuple(filter(None, (table(found), certainty(found))))
+    return Account(f"What do other values of {names} change on {traces}?", (*_best(records), *_counted(found, records)),
+                   tables, tuple(_facts(found)), tuple(_warnings(found)))
+
+
+def _best(records: list[Record]) -> Iterator[str]:
+    for name, (words, unit) in WEIGHED.items():
+        measured = [each for each in records if each.get(name) is not None]
+        if measured:
+            best = (min if less_is_better(name) else max)(each[name] for each in measured)
+            first, *others = [each for each in measured if each[name] == best]
+            equals = f", and {len(others):,} more" if others else ""
+            yield f"{words}: {best:,.4g}{unit} with {_values(first, records)}{equals}."
+
+
+def _values(each: Record, records: list[Record]) -> str:
+    names = varied(records)
+    return ", ".join(f"{name}={shown(each[name])}" for name in names if name in each) or "the scenario as given"
+
+
+def _counted(found: Sweep, records: list[Record]) -> Iterator[str]:
+    yield (f"{len(records):,} points, of which {sum(pareto(records)):,} are beaten by no other one in both output "
+           "tokens/s for each user and for each GPU.")
+    if found.replications:
+        yield f"Each point is the mean of {found.replications}."
+
+
+def _facts(found: Sweep) -> Iterator[str]:
+    """What the cost models state, each once."""
+    told = set()
+    for variant in found.variants.values():
+        try:
+            cost = cost_of(variant.scenario)
+        except (CostModelError, OSError):    # of a point that failed, which the warnings name
+            continue
+        if cost.name not in told:
+            yield from (f"cost model: {cost.name} ({cost.origin})", *trust_in(cost))
+        told.add(cost.name)
+
+
+def _warnings(found: Sweep) -> Iterator[str]:
+    for key, failure in found.failures.items():
+        yield f"{key} failed: {failure.reason}"
+    outside = {name: sum(each.get(name) or 0 for each in found.records) for name in ("rejected", "out_of_range_steps")}
+    if outside["rejected"]:
+        yield f"{outside['rejected']:,} requests were rejected, over all points"
+    if outside["out_of_range_steps"]:
+        yield f"{outside['out_of_range_steps']:,} steps outside the measured range of the cost model, over all points"
+
+
+def findings(found: Sweep) -> dict[str, Any]:
+    """What no single record says: what was varied, from what, and the account."""
+    from simulator.scenarios import record
+    first = next(iter(found.variants.values()))
+    return {"varied": varied(averaged(found.records)), "replicated_by": found.replications or None,
+            "account": found.account().plain(), "scenario": record(first.scenario)}

@@ -1,0 +1,200 @@
+"""The parts of a plan by themselves: the search, the lag, the warm-up, objectives, verdicts, work."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from worlds import Affine, trace_of
+
+import simulator as sim
+from cost_models import Constant, StepShape
+from simulator.scenario import Scenario
+from simulator.statistics import share_interval
+from simulator.studies.capacity.changes import ShortPrompts, faster, words
+from simulator.studies.capacity.following import lag, outstanding, served, warm_from
+from simulator.studies.capacity.lab import notch_of, scale_of
+from simulator.studies.capacity.objectives import Objective, limits_that_would_do, objectives_of, percent
+from simulator.studies.capacity.sample import Sample, sample, sample_of
+from simulator.studies.capacity.search import fewest, highest
+from simulator.studies.capacity.traffic import is_random
+from simulator.studies.capacity.verdict import fewest_requests, verdict_of
+from simulator.studies.capacity.work import work_of
+from simulator.timeline import Timeline
+
+STEP = 10_000_000
+SERVICE = 4 * STEP
+
+
+def line_of(sent: list[int], left: list[int], service: int | None = None) -> Timeline:
+    """Requests of one token. They get a slot at once, or so long before they leave."""
+    came, done = np.array(sent, np.int64), np.array(left, np.int64)
+    ones = np.ones(len(came), np.int64)
+    begun = came if service is None else done - service
+    return Timeline(np.arange(len(came)), ones, ones, came, begun, begun, done, done, done, done, done, ones * 0, True)
+
+
+@given(answer=st.integers(1, 400), guess=st.integers(1, 400), least=st.integers(1, 400))
+def test_the_search_finds_the_smallest_and_has_asked_the_one_below(answer: int, guess: int, least: int) -> None:
+    asked: dict[int, bool] = {}
+
+    def suffices(numbers: object) -> list[bool]:
+        told = [number >= answer for number in numbers]    # type: ignore[attr-defined]
+        asked.update(zip(numbers, told, strict=True))    # type: ignore[call-overload]
+        return told
+
+    found = fewest(suffices, least, guess, 400)
+    expected = max(answer, least)
+    assert found == expected
+    assert asked[expected]
+    assert expected == least or asked[expected - 1] is False
+    assert all(least <= number <= 400 for number in asked)
+    assert len(asked) <= 26
+
+
+@given(enough=st.sets(st.integers(1, 60)), guess=st.integers(1, 60))
+def test_it_ends_with_one_that_suffices_even_where_more_is_not_always_better(enough: set[int], guess: int) -> None:
+    found = fewest(lambda numbers: [number in enough for number in numbers], 1, guess, 60)
+    assert found in enough or (found is None and 60 not in enough)
+
+
+@given(answer=st.integers(-200, 200), guess=st.integers(-200, 200))
+def test_the_largest_is_found_alike(answer: int, guess: int) -> None:
+    assert highest(lambda numbers: [number <= answer for number in numbers], -200, guess, 200) == answer
+    assert highest(lambda numbers: [False for _ in numbers], -200, guess, 200) is None
+    assert fewest(lambda numbers: [False for _ in numbers], 1, 5, 90) is None
+
+
+@pytest.mark.parametrize("latency", [1, 50, 5000])
+def test_who_answers_everybody_a_while_later_does_not_lag(latency: int) -> None:
+    line = line_of([10 * at for at in range(200)], [10 * at + latency for at in range(200)])
+    assert lag(line) == pytest.approx(0, abs=1e-12)
+    assert served(line) == pytest.approx(1e9 / 10, rel=0.01)
+
+
+@pytest.mark.parametrize(("load", "told"), [(1.0, 0.0), (1.02, 0.02), (1.25, 0.25), (3.0, 2.0)])
+def test_the_lag_is_the_overload(load: float, told: float) -> None:
+    """One server that takes `load` times the gap: the completions come so much more slowly."""
+    took = int(1000 * load)
+    line = line_of([1000 * at for at in range(300)], [took * (at + 1) for at in range(300)], took)
+    assert lag(line) == pytest.approx(told, abs=1e-3)
+
+
+def test_answers_of_all_lengths_in_a_short_run_are_no_lag() -> None:
+    """Whoever gets a slot at once is not kept waiting, however long its answer takes after that."""
+    sent = [10 * at for at in range(100)]
+    assert lag(line_of(sent, [at + 7 * at % 900 for at in sent])) == pytest.approx(0)
+
+
+def test_whom_nobody_answers_lags_for_ever() -> None:
+    line = line_of([10 * at for at in range(100)], [10 * at + 5 for at in range(100)])
+    assert lag(line, 1) == pytest.approx(0)
+    assert lag(line, 25) == 0.25
+    assert lag(line_of([], []), 7) == 7
+
+
+def test_a_burst_that_is_worked_off_is_no_lag() -> None:
+    sent = sorted([1000 * at for at in range(400)] + [150_000 + at for at in range(100)])
+    left, free = [], 0
+    for at in sent:
+        free = max(free, at) + 500
+        left.append(free)
+    assert abs(lag(line_of(sent, left, 500))) < 0.03
+
+
+def test_the_fleet_is_warm_once_as_many_are_there_as_on_the_mean() -> None:
+    """Answers take 95 ns and one comes every 10: the tenth finds nine others, and so do all after it."""
+    line = line_of([10 * at for at in range(100)], [10 * at + 95 for at in range(100)])
+    assert outstanding(line, np.array([0, 45, 90, 500])).tolist() == [1, 5, 10, 10]
+    assert warm_from(line) == 90
+    assert warm_from(line_of([0, 10, 20], [5, 15, 25])) == 0
+
+
+def test_a_quiet_start_is_not_called_warm_up_for_longer_than_a_long_answer() -> None:
+    sent = [1000 * at for at in range(100)] + [100_000 + 10 * at for at in range(300)]
+    assert warm_from(line_of(sent, [at + 95 for at in sent])) == 95
+
+
+def test_objectives_are_read() -> None:
+    scenario = Scenario(goodput={"ttft": 500, "tpot": 50})
+    both, p99, p50 = objectives_of(scenario, 0.99, ["p99_ttft:500", "p50_tpot_ms:30"])
+    assert (both.limits, both.share) == ({"ttft": 500, "tpot": 50}, 0.99)
+    assert (p99.limits, p99.share, p50.limits, p50.share) == ({"ttft": 500}, 0.99, {"tpot": 30}, 0.5)
+    assert [percent(share) for share in (0.99, 0.999, 0.5, 1 / 3)] == ["99%", "99.9%", "50%", "33.333%"]
+
+
+def test_the_limit_that_would_do_is_the_worst_of_those_that_must_be_met() -> None:
+    """E2EL of 1 to 100 ms: 95 of 100 need 95 ms, and of the 120 that were asked nobody can say."""
+    line = line_of([0] * 100, [at * 1_000_000 for at in range(1, 101)])
+    objective = Objective({"e2el": 50}, 0.95)
+    assert limits_that_would_do(line, 100, objective) == {"e2el": 95.0}
+    assert limits_that_would_do(line, 120, objective) == {"e2el": None}
+
+
+def made(met: int, asked: int, windows: tuple[float, ...], lagging: float = 0.0) -> Sample:
+    found = sample(Scenario(trace_of([(at * SERVICE, 3, 4) for at in range(60)]), "static", cost_model=Constant(STEP)),
+                   [Objective({"e2el": 50}, 0.9)])
+    from dataclasses import replace
+    return replace(found, requests=asked, asked=(asked,), met=(met,), windows=(windows,), lag=lagging)
+
+
+def test_a_verdict_is_sure_only_beyond_the_wider_of_its_two_intervals() -> None:
+    objective = [Objective({"e2el": 50}, 0.9)]
+    alike = verdict_of([made(980, 1000, (0.98,) * 20)], objective, 0.95)
+    apart = verdict_of([made(980, 1000, (1.0,) * 18 + (0.8, 0.8))], objective, 0.95)
+    exact = share_interval(980, 1000)
+    assert (alike.shares[0].low, alike.shares[0].high) == (exact.low, exact.high)
+    assert apart.shares[0].low < exact.low
+    assert (alike.holds, apart.holds, alike.fails) == (True, True, False)
+    poor = verdict_of([made(920, 1000, (1.0,) * 12 + (0.8,) * 8)], objective, 0.95)
+    assert (poor.holds, poor.holds_on_the_mean, poor.fails) == (False, True, False)
+    assert verdict_of([made(500, 1000, (0.5,) * 20)], objective, 0.95).fails
+    assert verdict_of([made(980, 1000, (0.98,) * 20, 0.5)], objective, 0.95).fails
+
+
+def test_a_share_of_all_is_bounded_by_how_many_there_are() -> None:
+    assert fewest_requests(0.99, 0.95) == 368
+    assert share_interval(368, 368).low >= 0.99 > share_interval(367, 367).low
+
+
+def test_where_the_time_of_a_run_goes() -> None:
+    """One at a time: a step for the prompt and three for the other tokens, and as much rest."""
+    result = sim.simulate(trace_of([(at * 2 * SERVICE, 3, 4) for at in range(10)]), "static", cost_model=Constant(STEP))
+    work = work_of(result)
+    assert (work.prefill, work.decode) == (pytest.approx(0.1), pytest.approx(0.3))
+    assert (work.elapsed, work.idle) == (pytest.approx(0.76), pytest.approx(0.36))
+    assert (work.prompt_tokens, work.output_tokens) == (30, 40)
+
+
+def test_requests_that_miss_are_told_by_cause() -> None:
+    """Two at once, one at a time, answered whole: the second has waited for a slot, and its answer took long."""
+    trace = trace_of([(at // 2 * 3 * SERVICE, 3, 4) for at in range(100)])
+    result = sim.run(Scenario(trace, "static", {"max_batch_size": 1}, cost_model=Constant(STEP)))
+    by_first = sample_of(result, [Objective({"ttft": 50}, 0.9)])
+    by_whole = sample_of(result, [Objective({"e2el": 50}, 0.9)])
+    assert {why: many for why, many in by_first.causes.items() if many} in ({"queue": 50}, {"queue": 49})
+    assert {why: many for why, many in by_whole.causes.items() if many} in ({"e2el": 50}, {"e2el": 49})
+
+
+def test_prompts_that_cost_nothing_are_priced_as_one_token_each() -> None:
+    """Affine: 7 + 2 a row + 1 a prompt token + an eighth of the context."""
+    cost = ShortPrompts(Affine())
+    assert cost.time(StepShape(2, 32)) == 7 + 4 + 4
+    assert cost.time(StepShape(2, 30, ((500, 0), (7, 3)))) == 7 + 8 + 4
+    assert cost.decode_times(StepShape(8, 32), 2) == [7 + 16 + 4, 7 + 16 + 5]
+    assert (words(faster(0.9)), words(faster(1.05))) == ("every step 10% shorter", "every step 5% longer")
+
+
+@pytest.mark.parametrize(("fields", "drawn"), [
+    ({}, False), ({"rate_scale": 3.0}, False), ({"request_rate": 3.0}, True),
+    ({"request_rate": 3.0, "burstiness": float("inf")}, False), ({"noise": 0.1}, True), ({"sample": 0.5}, True),
+    ({"trace": "azure-conv-2023"}, True), ({"router": "random"}, True), ({"shape": "ramp:1-2/30s"}, True),
+    ({"shape": "burst:x2/1s@1s"}, False)])
+def test_only_what_is_drawn_is_drawn_again(fields: dict[str, object], drawn: bool) -> None:
+    assert is_random(Scenario(**({"trace": trace_of([(0, 1, 1)])} | fields))) is drawn    # type: ignore[arg-type]
+
+
+@given(st.integers(-350, 350))
+def test_a_notch_and_its_scale_lead_to_each_other(notch: int) -> None:
+    assert notch_of(scale_of(notch)) == notch

@@ -1,0 +1,247 @@
+"""Plans of queues whose answer can be worked out by hand.
+
+A request of 4 output tokens takes 4 steps; with `constant` costs that is SERVICE, whatever else runs. Alone in its
+replica it is answered SERVICE after it was sent.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+from worlds import Affine, trace_of
+
+import simulator as sim
+from cost_models import Constant
+from simulator.errors import InputError
+from simulator.studies.capacity import Plan
+from simulator.studies.capacity.around import Relaxed
+from simulator.studies.capacity.lab import scale_of
+from simulator.studies.capacity.traffic import Probe
+
+STEP = 10_000_000
+SERVICE = 4 * STEP
+MS = 40.0
+EASY = {"attainment": 0.9, "confidence": 0.9}    # 29 requests can show it
+ONE_AT_A_TIME: dict[str, Any] = {"policy": "static", "settings": {"max_batch_size": 1}, "cost_model": Constant(STEP),
+                                 "goodput": {"e2el": MS}, **EASY}
+
+
+@cache
+def evenly(gap: int, count: int = 200) -> Any:
+    return trace_of([(at * gap, 3, 4) for at in range(count)])
+
+
+def lifted(found: Plan) -> dict[str, Relaxed]:
+    assert found.around
+    return {one.key: one for one in found.around.relaxed}
+
+
+@pytest.mark.parametrize(("gap", "replicas"), [
+    (2 * SERVICE, 1), (SERVICE, 1), (SERVICE - 1, 2), (SERVICE // 2, 2), (SERVICE // 2 - 1, 3), (SERVICE // 4, 4)])
+def test_one_at_a_time_and_evenly_it_is_the_service_time_over_the_gap_rounded_up(gap: int, replicas: int) -> None:
+    """D/D/1: with round-robin, each of N replicas sees a gap of N; nobody waits if that is no less than the service."""
+    found = sim.plan(evenly(gap), **ONE_AT_A_TIME)
+    assert (found.feasible, found.replicas) == (True, replicas)
+    assert found.best.bound is not None
+    assert found.best.bound.replicas <= replicas
+    assert [probe.replicas for probe in found.around.neighbours] == [
+        number for number in (replicas - 1, replicas, replicas + 1) if number]
+    holds = [found.best.runs.verdict(probe.replicas).holds for probe in found.around.neighbours]
+    assert holds == [False, True, True][-len(holds):]
+
+
+def test_the_bound_is_the_answer_where_nobody_ever_waits_for_company() -> None:
+    """200 requests of 4 steps at 10 ms in 199 gaps of 10 ms and 40 ms after them: 8.00 s of work in 2.03 s."""
+    bound = sim.plan(evenly(STEP), **ONE_AT_A_TIME).best.bound
+    assert bound is not None
+    assert (bound.at_once, bound.limit, bound.steps, bound.prefill) == (1, "cap", 800, 0)
+    assert (bound.decode, bound.available) == (pytest.approx(8.0), pytest.approx(2.03))
+    assert bound.replicas == 4
+
+
+def test_the_highest_rate_is_one_over_the_service_time_to_a_notch() -> None:
+    found = sim.plan(evenly(2 * SERVICE), find="rate", **ONE_AT_A_TIME)
+    assert found.rate is not None
+    assert found.rate <= 25 < found.rate * 1.02
+    assert [found.best.runs.verdict(1, probe.scale).holds for probe in found.around.neighbours] == [True, True, False]
+    two = sim.plan(evenly(2 * SERVICE), find="rate", replicas=2, **ONE_AT_A_TIME)
+    assert two.rate is not None
+    assert two.rate <= 50 < two.rate * 1.02
+
+
+def test_the_margin_is_what_is_left_of_the_gap() -> None:
+    found = sim.plan(evenly(SERVICE * 6 // 10), **ONE_AT_A_TIME)    # two replicas see a gap of 1.2 services
+    assert found.replicas == 2
+    assert scale_of(found.around.top) <= 1.2 < scale_of(found.around.top + 1)
+    assert scale_of(found.around.spare) <= 0.6 < scale_of(found.around.spare + 1)
+    assert found.around.faster is not None
+    assert scale_of(found.around.faster - 1) < 1 / 0.6 <= scale_of(found.around.faster) * 1.001
+
+
+VLLM: dict[str, Any] = {"policy": "vllm", "cost_model": Constant(STEP), "goodput": {"e2el": 60}, **EASY}
+
+
+def test_a_cap_is_proved_to_bind_by_lifting_it() -> None:
+    """One sequence at a time needs 4 replicas; with any number in a step, one replica serves all."""
+    found = sim.plan(evenly(STEP), settings={"max_num_seqs": 1}, **VLLM)
+    assert found.replicas == 4
+    assert {key: one.replicas for key, one in lifted(found).items() if one.replicas != 4} == {"cap": 1}
+    assert lifted(found)["cap"].verdict.holds
+    assert not lifted(found)["kv"].verdict.holds
+    assert any(sentence.startswith("What binds, shown by lifting it: batch cap") for sentence in found.told())
+
+
+def test_so_is_kv_memory() -> None:
+    """Room for one request: 7 tokens in one block, beside the engine's null block."""
+    found = sim.plan(evenly(STEP), kv_capacity_tokens=32, **VLLM)
+    assert found.replicas == 4
+    assert {key: one.replicas for key, one in lifted(found).items() if one.replicas != 4} == {"kv": 1}
+
+
+def test_so_is_the_token_budget() -> None:
+    """383 tokens a request in steps of 100: with 4 replicas one comes every 4 steps, with 3 too often, every 3.
+
+    Without a budget, prompts are computed together.
+    """
+    trace = trace_of([(at * STEP, 380, 4) for at in range(200)])
+    found = sim.plan(trace, **{**VLLM, "goodput": {"e2el": 100}},
+                     settings={"max_num_batched_tokens": 100, "max_num_seqs": 16})
+    assert found.replicas == 4
+    assert {key: one.replicas for key, one in lifted(found).items() if one.replicas != 4} == {"budget": 1}
+
+
+def test_so_are_bursts() -> None:
+    """Four at once and then nobody for five services: one replica serves them evenly spaced, or all in a batch."""
+    trace = trace_of([(at // 4 * 5 * SERVICE, 3, 4) for at in range(200)])
+    found = sim.plan(trace, **ONE_AT_A_TIME)
+    assert found.replicas == 4
+    assert {key: one.replicas for key, one in lifted(found).items() if one.replicas != 4} == {"bursts": 1, "cap": 1}
+
+
+def test_so_is_prefill() -> None:
+    """Prompts of 1,000 tokens at 1 ns a token beside steps of 7 ns: what they take is nearly all there is."""
+    trace = trace_of([(at * 300, 1000, 2) for at in range(200)])
+    found = sim.plan(trace, "vllm", cost_model=Affine(per_row=0), goodput={"e2el": 0.0015}, **EASY)
+    assert found.replicas is not None
+    assert found.replicas > 1
+    assert lifted(found)["prefill"].replicas == 1
+    assert not lifted(found)["cap"].verdict.holds
+
+
+def test_nobody_can_be_faster_than_alone() -> None:
+    found = sim.plan(evenly(2 * SERVICE), **{**ONE_AT_A_TIME, "goodput": {"e2el": 39}})
+    assert (found.feasible, found.replicas, found.rate, found.around) == (False, None, None, None)
+    told = " ".join(found.told())
+    assert "even with a replica to itself, a request meets its limits in 0.0% of the cases" in told
+    assert "a limit of 40 ms on E2EL in place of 39 ms would do" in told
+
+
+def test_too_few_gpus_are_told_with_what_comes_nearest() -> None:
+    """Half of the traffic is what 2 of 4 replicas carry: 49% is the next notch of 2% below it."""
+    found = sim.plan(evenly(STEP), max_gpus=2, **ONE_AT_A_TIME)
+    told = " ".join(found.told())
+    assert not found.feasible
+    assert "2 replicas, the most that are allowed, are too few" in told
+    assert "4 replicas on 4 GPUs would do" in told
+    assert "2 replicas carry 49% of this traffic" in told
+    assert found.records()["feasible"] is False
+
+
+def test_so_few_requests_show_nothing() -> None:
+    found = sim.plan(evenly(SERVICE, 200), **{**ONE_AT_A_TIME, "attainment": 0.99, "confidence": 0.95})
+    assert not found.feasible
+    assert "200 requests cannot show that 99% of all meet their limits" in found.best.why_not
+    assert "takes 368" in found.best.why_not
+
+
+def test_the_error_band_moves_the_answer_where_it_is_close() -> None:
+    found = sim.plan(evenly(SERVICE // 2), error_band=10, **{**ONE_AT_A_TIME, "goodput": {"e2el": 60}})
+    assert found.around.band is not None
+    assert (found.around.band.bias, found.around.band.shorter, found.around.band.longer) == (0.1, 2, 3)
+
+
+def test_the_cheapest_layout_comes_first_and_what_does_not_fit_says_why() -> None:
+    found = sim.plan(evenly(SERVICE // 2), gpus=("h100-80", "l40s"), model="llama-3.1-70b",
+                     tensor_parallel_sizes=(1, 4, 8), prices={"h100-80": 3.0, "l40s": 1.0}, **ONE_AT_A_TIME)
+    order = [(layout.gpu, layout.size, layout.replicas) for layout in found.layouts]
+    assert order == [("l40s", 4, 2), ("l40s", 8, 2), ("h100-80", 4, 2), ("h100-80", 8, 2), ("h100-80", 1, None),
+                     ("l40s", 1, None)]
+    assert "does not fit" in found.layouts[-1].why_not
+    assert [row["an_hour"] for row in found.records()["layouts"]] == [8, 16, 24, 48, None, None]
+
+
+def test_dollars_a_million_tokens() -> None:
+    """Flat out, one at a time: 7 tokens in 40 ms, all of it decode under constant costs but the prompt's own step."""
+    found = sim.plan(evenly(2 * SERVICE), prices={"h100-80": 3.6}, **ONE_AT_A_TIME)
+    costs = found.records()["layouts"][0]["cost_per_million_tokens"]
+    flat, kept = costs["flat out"], costs["within the objectives"]
+    assert flat["total"] == pytest.approx(3.6 / 3600 * 0.04 * 1e6 / 7)
+    assert flat["all_on_output"] == pytest.approx(3.6 / 3600 * 0.04 * 1e6 / 4)
+    assert flat["prompt"] == pytest.approx(1e-3 * 0.01 * 1e6 / 3)
+    assert flat["output"] == pytest.approx(1e-3 * 0.03 * 1e6 / 4)
+    assert (flat["busy"], flat["idle"]) == (1.0, 0.0)
+    assert kept["idle"] == pytest.approx(kept["total"] - flat["total"])
+    assert kept["busy"] == pytest.approx(0.5, abs=0.01)
+
+
+def test_tenants_with_limits_of_their_own_are_judged_apart() -> None:
+    from dataclasses import replace
+    trace = replace(evenly(2 * SERVICE), tenant=("chat", "batch") * 100)
+    strict = sim.plan(trace, classes={"batch": {"e2el": 4000}}, **{**ONE_AT_A_TIME, "goodput": {"e2el": MS}})
+    assert strict.replicas == 1
+    assert [str(each) for each in strict.question.objectives] == ["E2EL <= 40 ms", "E2EL <= 4000 ms for batch"]
+    assert strict.best.sample().asked == (100, 100)
+
+
+def test_the_same_plan_is_the_same_document_however_many_processes_make_it() -> None:
+    asked: dict[str, Any] = {"request_rate": 30, "seed": 3, **{**ONE_AT_A_TIME, "goodput": {"e2el": 100}}}
+    one, two = (sim.plan(evenly(SERVICE), workers=workers, **asked) for workers in (1, 2))
+    assert one.to_json() == two.to_json()
+    assert one.question.seeds == 3
+    assert "3 seeds" in " ".join(one.told())
+    assert {probe.seed for probe in one.best.runs.samples} == {0, 1, 2}
+
+
+def test_it_shows_itself_in_words_in_tables_and_in_a_notebook() -> None:
+    found = sim.plan(evenly(SERVICE // 2), **ONE_AT_A_TIME)
+    assert repr(found).startswith("<Plan: 2 replicas on 2 h100-80")
+    assert "The answer and its neighbours" in str(found)
+    assert "<table>" in found._repr_html_()
+    curve = found.curve()
+    assert set(curve["mark"]) >= {"asked, knee", ""}
+    assert (curve["goodput"] <= curve["offered"] + 1e-9).all()
+    assert len(found.frame()) == found.runs
+    rows = found.records()["around"]["neighbours"]
+    assert [row["flags"] for row in rows] == ["", "--replicas 2", "--replicas 3"]
+
+
+def test_faster_traffic_is_the_same_requests_closer_together() -> None:
+    found = sim.plan(evenly(SERVICE), request_rate=10, **{**ONE_AT_A_TIME, "goodput": {"e2el": 400}})
+    lab = found.best.runs
+    slow, fast = (lab.traffic.scenario_of(Probe(1, scale)) for scale in (1.0, 2.0))
+    times = [sim.run(scenario).timeline.sent for scenario in (slow, fast)]
+    assert abs(times[0] - 2 * times[1]).max() <= 1
+
+
+@pytest.mark.parametrize(("asked", "said"), [
+    ({"goodput": {}}, "a plan needs an objective: give --goodput"),
+    ({"attainment": 1}, "attainment must be below 1, not 1"),
+    ({"confidence": 0}, "confidence must be above 0, not 0"),
+    ({"find": "replica"}, "unknown answer to find 'replica': did you mean 'replicas'?"),
+    ({"load": "saturated"}, "a plan needs requests that come over time: --load saturated has none"),
+    ({"request_rate": float("inf")}, "a plan needs requests that come over time, and all of these come at once"),
+    ({"max_concurrency": 4}, "a plan needs clients that do not wait for each other"),
+    ({"autoscale": "queue:3", "max_replicas": 4}, "a plan looks for a number of replicas that stays"),
+    ({"max_model_len": 5}, "no replica of this kind can serve a single request of the trace"),
+    ({"prices": {"h200": 3.0}}, "there is no price for h100-80: give --prices h100-80=DOLLARS, or none at all"),
+    ({"slo": ["p99_ttf:5"]}, "unknown latency 'ttf': did you mean 'ttft'?"),
+    ({"slo": ["ttft:5"]}, "--slo takes pP_METRIC:MS such as p99_ttft:500, not 'ttft:5'"),
+    ({"slo": ["p0_ttft:5"]}, "--slo takes a percentile above 0 and below 100, not 'p0_ttft:5'"),
+    ({"settings": {"max_batch": 3}}, "unknown knob of static 'max_batch': did you mean 'max_batch_size'?"),
+])
+def test_what_cannot_be_planned_is_told(asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as told:
+        sim.plan(evenly(SERVICE), **{**ONE_AT_A_TIME, **asked})
+    assert str(told.value).startswith(said)

@@ -1,0 +1,85 @@
+"""Results show themselves: a sketch and tables in a notebook, the same words in a terminal, one line at a prompt."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from worlds import trace_of
+
+import simulator as sim
+from cost_models import Constant
+from simulator.run_tables import latencies, numbers, tables
+
+TRACE = trace_of([(0, 5, 3), (0, 5, 9), (40_000_000, 8, 2), (90_000_000, 8, 4)])
+WORLD = {"cost_model": Constant(10_000_000), "kv_capacity_tokens": 1000}
+SHOWN = {
+    "result": (lambda: sim.simulate(TRACE, "vllm", **WORLD), "<Result vllm on made", "What was served"),
+    "comparison": (lambda: sim.compare(TRACE, **WORLD), "<Comparison: Saturated and as deployed, vllm makes",
+                   "What the switch is worth"),
+    "plan": (lambda: sim.plan(num_prompts=30, goodput={"ttft": 5000}, attainment=0.5, cost_model=Constant(5_000_000)),
+             "<Plan: 1 replica on 1 h100-80", "The answer and its neighbours"),
+    "sweep": (lambda: sim.sweep(TRACE, vary={"max_num_seqs": [1, 4]}, **WORLD), "<Sweep: 2 runs, 0 failed>",
+              "2 points"),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_one_line_at_a_prompt_tables_in_print_and_a_sketch_in_a_notebook(name: str) -> None:
+    make, line, title = SHOWN[name]
+    found = make()
+    assert repr(found).startswith(line)
+    assert "\n" not in repr(found)
+    assert f"\n{title}" in str(found)
+    cell = found._repr_html_()
+    assert f"<caption>{title}" in cell
+    assert cell.count("<svg") == 1
+    assert "nan" not in cell
+
+
+def test_a_comparison_gives_an_account_of_itself() -> None:
+    found = sim.compare(TRACE, **WORLD).account()
+    assert found.question == "What is vllm worth over static on made?"
+    assert [table.title.partition(" (")[0] for table in found.tables[:3]] == [
+        "How much it serves", "How it feels", "What the switch is worth: three ratios, never one"]
+    assert found.warnings[-1].startswith("how far chance moves these differences was not measured")
+    assert found.facts[-2:] == ("policy: static is textbook request-level batching",
+                                f"policy: vllm is {sim.policies.Vllm.version}")
+
+
+def test_showing_a_result_loads_no_plotting_library() -> None:
+    code = ("import simulator as sim, sys; sim.simulate(num_prompts=5, trace='azure-conv-2023')._repr_html_(); "
+            "print('matplotlib' in sys.modules)")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_a_run_that_served_nothing_shows_itself() -> None:
+    found = sim.simulate(trace_of([(0, 5000, 3)]), "vllm", **WORLD)
+    assert "<svg" not in found._repr_html_()
+    assert "finished" in str(found)
+
+
+def test_the_numbers_of_runs_stand_side_by_side() -> None:
+    table = numbers({"a": {"completed": 1, "slots": 2, "slots_counted": "cap"}, "b": {"completed": None,
+                    "kv_usage_mean": 0.5, "slots": 3, "slots_counted": "cap"}})
+    assert table.header == ("", "a", "b", "unit")
+    assert table.rows == (("finished", "1", "-", "requests"), ("KV use, mean", "-", "50.0%", ""),
+                          ("slots", "2", "3", "slots"))
+    assert table.note == "cap"
+
+
+def test_latencies_have_the_percentiles_of_the_run() -> None:
+    run = {f"{name}_ttft_ms": value for name, value in (("mean", 1.0), ("median", 2.0), ("std", 0.5), ("p90", 3.0),
+                                                       ("p99.9", None))}
+    assert latencies(run).header == ("", "mean", "median", "std", "p90", "p99.9")
+    assert latencies(run).rows == (("TTFT", "1", "2", "0.5", "3", "-"),)
+
+
+def test_many_replicas_are_told_by_their_ends() -> None:
+    share = {"requests": 1, "output_tokens": 1, "kv_usage_mean": 0.5, "preemptions": 0, "ready_s": 0.0,
+             "stopped_s": 1.0}
+    run = {"replica_stats": [{"replica": at, "busy": at / 100, **share} for at in range(1, 41)]}
+    found = tables({"a": run})[-1]
+    assert [row[0] for row in found.rows] == ["40", "39", "38", "37", "36", "35", "6", "5", "4", "3", "2", "1"]
+    assert found.note == "The busiest and the idlest; 28 between."
