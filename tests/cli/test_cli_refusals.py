@@ -19,7 +19,8 @@ Refused = Callable[..., str]
 
 WORDS = [
     ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, why, explain, run, plan, sweep, plot, "
-           "report, init, list, regress, conformance, reproduce, caveats, bench, calibrate, validate, trace, baseline, cost)"),
+           "report, init, list, regress, conformance, reproduce, caveats, bench, calibrate, validate, trace, baseline, "
+           "cost)"),
     ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe, convert, slice, "
      "generate, fit, fetch)"),
     ("run --shape stage:5", "cannot read shape 'stage:5' (there are ramp:1-10/300s (requests a second from 1 to 10 in "
