@@ -18,8 +18,9 @@ Call = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]
 
 WORDS = [
-    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, why, explain, run, plan, sweep, plot, init, "
-           "list, regress, conformance, reproduce, caveats, bench, calibrate, validate, trace, baseline, cost)"),
+    ("rn", "unknown command 'rn': did you mean 'run'? (known: compare, why, explain, run, plan, sweep, plot, "
+           "report, init, list, regress, conformance, reproduce, caveats, bench, calibrate, validate, trace, baseline, "
+           "cost)"),
     ("trace descrbe", "unknown command 'descrbe': did you mean 'describe'? (known: describe, convert, slice, "
      "generate, fit, fetch)"),
     ("run --shape stage:5", "cannot read shape 'stage:5' (there are ramp:1-10/300s (requests a second from 1 to 10 in "

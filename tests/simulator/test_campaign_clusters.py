@@ -111,3 +111,32 @@ def test_ray_equals_one_process(ray: Backend, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_ray_survives_workers_that_die(ray: Backend, tmp_path: Path) -> None:
     check_deaths(ray, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_dask_that_has_lost_its_workers_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed", reason="needs dask: pip install 'batchsim[dask]'")
+    monkeypatch.setattr("simulator.studies.campaign.on_dask.DESERTED_S", 2)
+    code = ("from distributed import Scheduler, Worker\nimport asyncio, sys\n"
+            "async def serve(address):\n"
+            "    async with (Worker(address) if address else Scheduler(host='127.0.0.1', dashboard=False)) as node:\n"
+            "        print(node.address, flush=True)\n        await node.finished()\n"
+            "asyncio.run(serve(sys.argv[1] if sys.argv[1:] else ''))\n")
+
+    def started(*address: str) -> subprocess.Popen[str]:
+        return subprocess.Popen([sys.executable, "-c", code, *address], text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL,
+                                env={**ENVIRONMENT, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "9"})
+
+    with started() as scheduler:
+        assert scheduler.stdout
+        address = scheduler.stdout.readline().strip()
+        with started(address) as worker:
+            assert worker.stdout
+            worker.stdout.readline()
+            with pytest.raises(InputError) as caught:
+                campaign({"dies": SMALL.but(seed=DIES)}, partial(odd, folder=str(tmp_path)),
+                         backend=Backend("dask", address=address))
+        scheduler.kill()
+    assert str(caught.value) == (f"the Dask scheduler at {address} has lost all its workers: start what is missing, "
+                                 "and go on with --resume")

@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-
-from filelock import FileLock, Timeout
 
 from simulator.errors import InputError
 from simulator.saved import write_whole
@@ -40,13 +39,14 @@ class Store:
                  told: Callable[[str], None] | None = None) -> None:
         self.path, self._what = Path(directory), what
         self._points, self._resume, self._told = self.path / POINTS, resume, told or (lambda line: None)
-        self._lock = FileLock(self.path / LOCK, timeout=0)
+        self._lock = ExitStack()
 
     def __enter__(self) -> Self:
         """Take the lock. Raises InputError where another run has it, or where there are points already."""
+        from filelock import FileLock, Timeout
         try:
             self._points.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire()
+            self._lock.enter_context(FileLock(self.path / LOCK, timeout=0))
         except Timeout:
             raise InputError(f"{self.path} is being written by another run: wait for it, or give another directory"
                              ) from None
@@ -55,13 +55,13 @@ class Store:
         try:
             self._tidy()
         except BaseException:
-            self._lock.release()
+            self._lock.close()
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
-        self._lock.release()
+        self._lock.close()
 
     def _tidy(self) -> None:
         """Take away what a killed run left half-written."""
