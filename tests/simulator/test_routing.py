@@ -161,7 +161,8 @@ def prompted(index: int, pieces: str, tokens: int) -> Request:
 
 def test_a_prompt_follows_the_longest_beginning_that_is_half_of_it() -> None:
     candidates = ready(3)
-    chooses = ROUTERS["prefix-affinity"](Sight(candidates, lambda number: 0, lambda number: 0, (), np.random.default_rng(0)))
+    chooses = ROUTERS["prefix-affinity"](Sight(candidates, lambda number: 0, lambda number: 0, (),
+                                               np.random.default_rng(0)))
     assert chooses.choose(prompted(0, "abc", 30)) == 0
     candidates.sent(0)
     assert chooses.choose(prompted(1, "abd", 40)) == 0      # 20 of 40 tokens are known
@@ -172,7 +173,8 @@ def test_a_prompt_follows_the_longest_beginning_that_is_half_of_it() -> None:
 
 def test_affinity_gives_way_to_an_uneven_load() -> None:
     candidates = ready(2)
-    chooses = ROUTERS["prefix-affinity"](Sight(candidates, lambda number: 0, lambda number: 0, (), np.random.default_rng(0)))
+    chooses = ROUTERS["prefix-affinity"](Sight(candidates, lambda number: 0, lambda number: 0, (),
+                                               np.random.default_rng(0)))
     for index in range(65):
         assert chooses.choose(prompted(index, "abc", 30)) == 0
         candidates.sent(0)
