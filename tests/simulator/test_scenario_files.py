@@ -296,6 +296,12 @@ def test_every_field_and_knob_is_described_and_every_heading_stands() -> None:
     for kind in POLICIES.values():
         assert set(described(kind)) >= set(kind.knobs()), kind
 
+@pytest.mark.parametrize("word", ["-", "<<", "\x7f", "\x85", "\u2028", "a #b", "a: b", "\n", "null", "1e5", "{", "\\U"])
+def test_a_template_holds_any_word(word: str, write: Write) -> None:
+    said = {"cost_model": word, "mix": {word: 2.0}, "reading": {"columns": {word: word}}}
+    assert read_scenario(write(template(said))).fields.items() >= said.items()
+
+
 
 def test_the_template_asks_for_nothing(write: Write) -> None:
     assert read_scenario(write(template({}))).scenario() == Scenario()

@@ -24,6 +24,8 @@ from simulator.version import __version__
 from traces import Trace
 
 POINTS, LOCK = "points", ".lock"
+PARTS = ["point", "scenario", "simulator_version", "value"]
+"""What a file holds: the key of the point, the record of what was asked, who measured it, and what came of it."""
 
 
 class Store:
@@ -89,7 +91,7 @@ class Store:
 
         Raises InputError if the disk does not take it.
         """
-        document = {"point": key, "scenario": asked, "simulator_version": __version__, "value": value}
+        document = dict(zip(PARTS, (key, asked, __version__, value), strict=True))
         text = json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"
         path = self._path(scenario)
         try:
@@ -104,12 +106,15 @@ class Store:
     def _read(self, path: Path) -> Any:
         """The value in a file; None if it is no whole file of ours."""
         try:
-            return json.loads(path.read_text("utf-8"))["value"]
+            document = json.loads(path.read_text("utf-8"))
         except OSError as error:
             raise unusable(path, error) from None
-        except (ValueError, TypeError, KeyError):
-            self._told(f"{path} is half-written, or not ours: its point is measured again")
-            return None
+        except ValueError:
+            document = None
+        if isinstance(document, dict) and list(document) == PARTS:
+            return document["value"]
+        self._told(f"{path} is half-written, or not ours: its point is measured again")
+        return None
 
 
 def identity(scenario: Scenario, what: str = "") -> str:
