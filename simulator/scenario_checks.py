@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cost_models import GPUS
 from simulator import checks
 from simulator.errors import InputError, choose
+from simulator.memory.base import UNLIMITED
 from simulator.policies import Policy
 from simulator.replication import OBJECTIVES, check_replication
 from traces import Trace, shape_of
@@ -36,6 +37,9 @@ def check(scenario: Scenario) -> None:
 
 def _check_kinds(scenario: Scenario) -> None:
     """Numbers are in their range, choices among what there is."""
+    for name, field in scenario.__dataclass_fields__.items():
+        if getattr(scenario, name) is None and field.default is not None:
+            raise InputError(f"{name} must have a value, not None")
     if scenario.load not in ("saturated", "trace"):
         raise InputError(f"load must be saturated or trace, not {scenario.load!r}")
     for name in ("num_prompts", "max_concurrency", "max_model_len", "tensor_parallel_size", "repeat"):
@@ -49,6 +53,8 @@ def _check_kinds(scenario: Scenario) -> None:
     tokens = scenario.kv_capacity_tokens
     if tokens not in (None, inf) and tokens != int(tokens or 0):
         raise InputError(f"kv_capacity_tokens must be a whole number or inf, not {tokens!r}")
+    if UNLIMITED < (tokens or 0) < inf:
+        raise InputError(f"kv_capacity_tokens must be at most {UNLIMITED} or inf, not {tokens!r}")
     for name in MAPPINGS:
         if not isinstance(getattr(scenario, name), Mapping):
             raise InputError(f"{name} must map names to values, not {getattr(scenario, name)!r}")

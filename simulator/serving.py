@@ -78,7 +78,8 @@ class Serving:
         setup, scenario = self._setup, self._setup.scenario
         self._fleet = fleet = Fleet(self._env, self._member, setup.most_outstanding,
                                     round(scenario.startup_delay * NS), lambda: router.serve_line())
-        rule = ROUTERS[scenario.router](Sight(fleet.candidates, self._kv_needed, sessions_of(setup.trace),
+        rule = ROUTERS[scenario.router](Sight(fleet.candidates, self._kv_needed, self._waiting,
+                                              sessions_of(setup.trace),
                                               np.random.default_rng([scenario.seed, ROUTING])))
         self._router = router = Router(self._env, fleet, rule, line_for(scenario.overflow, setup.trace.tenant),
                                        *self._ears)
@@ -109,6 +110,10 @@ class Serving:
     def _running(self) -> int:
         """Requests that hold a slot, at the replicas that take requests."""
         return sum(len(self.replicas[number].queue.running) for number in members(self._fleet.candidates.serving))
+
+    def _waiting(self, number: int) -> int:
+        """Requests that wait at a replica."""
+        return len(self.replicas[number].queue.waiting)
 
     def _kv_needed(self, number: int) -> int:
         """Blocks of KV cache in use at a replica, and those that the prompts waiting there will take."""

@@ -20,12 +20,14 @@ class Sight:
         candidates: Who takes a request now, and how many each has.
         kv_needed: Blocks of KV cache that the replica of a number uses now, and those that the prompts waiting there
             will; asked when it is needed.
+        waiting: How many requests wait at the replica of a number.
         sessions: The conversation of each row of the trace, as a number; -1 where it belongs to none.
         chance: Of everything drawn.
     """
 
     candidates: Candidates
     kv_needed: Callable[[int], int]
+    waiting: Callable[[int], int]
     sessions: Sequence[int]
     chance: np.random.Generator
 

@@ -56,7 +56,8 @@ class ScenarioFile:
             if name in self.in_memory:
                 raise InputError(f"{self.path}: the {name} of this result was an object in memory, which no file "
                                  f"holds: give --{name.replace('_', '-')}")
-        for name, found in digests({name: self.fields[name] for name in names if name in self.fields}).items():
+        told = {name: self.fields[name] for name in names if name in self.fields} if self.files else {}
+        for name, found in digests(told).items():
             for path, digest in found.items():
                 if self.files.get(path, digest) != digest:
                     raise InputError(f"{self.path}: {path} has changed since this result was written: restore it, or "

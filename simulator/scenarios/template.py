@@ -95,15 +95,21 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, str):
-        return value if value == "inf" or _is_plain(value) else json.dumps(value, ensure_ascii=False)
+        return value if value == "inf" or _is_plain(value) else _quoted(value)
     if isinstance(value, float) and value == int(value):
         return f"{value:.1f}" if abs(value) < 1e15 else repr(value)
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _quoted(text: str) -> str:
+    """In quotes, and what cannot be seen by its number."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
+
+
 def _is_plain(text: str) -> bool:
     """Whether a word needs no quotes, inside of a flow or not."""
     try:
-        return bool(parse(f"[{text}]", "").content == [text])
+        return bool(parse(f"a: {text}\nb: [{text}]", "").content == {"a": text, "b": [text]})
     except InputError:
         return False

@@ -14,7 +14,7 @@ from simulator.memory.base import UNLIMITED
 from simulator.scenario import Scenario
 
 UNBOUNDED = {"max_model_len": UNLIMITED}
-"""What inf means where it is not "none given"."""
+"""What inf means for a count where it is not "none given"."""
 
 
 @cache
@@ -27,7 +27,7 @@ def fitted(name: str, value: Any) -> Any:
     hint = _hints()[name]
     kinds = _kinds(hint)
     if kinds & {int, float} and (value == inf or value == "inf"):
-        return inf if float in kinds else UNBOUNDED.get(name)
+        return inf if float in kinds or not _may_be_none(hint) else UNBOUNDED.get(name)
     if Mapping in kinds:
         return _mapping(name, value)
     if isinstance(value, Mapping | list):
@@ -49,6 +49,11 @@ def _kinds(hint: Any) -> set[Any]:
     if get_origin(hint) is not None and issubclass(_class(get_origin(hint)), Mapping):
         return {Mapping}
     return {part for part in parts if part in (int, float, str, bool)}
+
+
+def _may_be_none(hint: Any) -> bool:
+    """Whether a field may be without a value; a count that must have one has no bound to lift."""
+    return type(None) in get_args(hint)
 
 
 def _class(origin: Any) -> type:

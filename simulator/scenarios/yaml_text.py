@@ -85,7 +85,7 @@ def _unwanted(text: str) -> Iterator[tuple[str, int]]:
             yield f"anchors and aliases ({event.anchor}) are not read: write the value out", line
         if getattr(event, "tag", None):
             yield f"tags ({event.tag}) are not read: write plain values", line
-        if isinstance(event, yaml.ScalarEvent) and event.value == "<<":
+        if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and not event.style:
             yield "merge keys (<<) are not read: write the keys out", line
 
 

@@ -189,7 +189,7 @@ def test_two_runs_are_kept_apart(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path} is being written by another run: wait for it, or give another directory"
 
 
-@pytest.mark.parametrize("torn", ["", "{", '{"value"', "[1]", "{}", "\x00" * 40])
+@pytest.mark.parametrize("torn", ["", "{", '{"value"', "[1]", "{}", '{"value": 5}', "\x00" * 40])
 def test_a_half_written_file_is_told_and_measured_again(tmp_path: Path, torn: str) -> None:
     with Store(tmp_path) as store:
         first = campaign({"it": SMALL}, served, store=store)

@@ -6,14 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from worlds import trace_of
 
+from cost_models import Constant
+from simulator import simulate
+from simulator.policies import Vllm
 from simulator.request import Request
 from simulator.routing import ROUTERS, Candidates, Sight
 from simulator.routing.candidates import following
+from simulator.routing.loads import LeastKv
 
 
 def rule(name: str, candidates: Candidates):
-    return ROUTERS[name](Sight(candidates, lambda number: candidates.outstanding[number], (), np.random.default_rng(0)))
+    return ROUTERS[name](Sight(candidates, lambda number: candidates.outstanding[number], lambda number: 0, (),
+                               np.random.default_rng(0)))
 
 
 def ready(count: int, limit: int = 100) -> Candidates:
@@ -84,7 +90,8 @@ def test_candidates_know_what_a_plain_count_knows(events: list[tuple[str, int]])
 def test_least_kv_follows_what_is_used_and_what_waits() -> None:
     needed = [30, 10, 20]
     candidates = ready(3)
-    chooses = ROUTERS["least-kv"](Sight(candidates, lambda number: needed[number], (), np.random.default_rng(0)))
+    chooses = ROUTERS["least-kv"](Sight(candidates, lambda number: needed[number], lambda number: 0, (),
+                                        np.random.default_rng(0)))
 
     def choose() -> int:
         return chooses.choose(Request(0, 0, 1, 1))
@@ -106,10 +113,38 @@ def test_least_kv_follows_what_is_used_and_what_waits() -> None:
     assert choose() == 1
 
 
+def test_least_kv_sees_that_who_gets_a_slot_takes_less_than_who_waits() -> None:
+    needed, waits = [0, 20], [0, 0]
+    candidates = ready(2)
+    chooses = ROUTERS["least-kv"](Sight(candidates, lambda number: needed[number], lambda number: waits[number], (),
+                                        np.random.default_rng(0)))
+    assert chooses.choose(Request(0, 0, 30, 1)) == 0
+    needed[0], waits[0] = 30, 1    # its prompt waits there
+    assert chooses.choose(Request(1, 0, 10, 1)) == 1
+    needed[0], waits[0] = 5, 0     # it has a slot, and room for its first chunk; nobody has left
+    assert chooses.choose(Request(2, 0, 10, 1)) == 0
+
+
+def test_least_kv_always_takes_the_least_while_prompts_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    excess: list[int] = []
+
+    class Watched(LeastKv):
+        def choose(self, request: Request) -> int:
+            number, need = super().choose(request), self._sight.kv_needed
+            excess.append(need(number) - min(map(need, range(3))))
+            return number
+
+    monkeypatch.setitem(ROUTERS, "least-kv", Watched)
+    rows = [(7 * at, 5 + 37 * at % 60, 1 + 11 * at % 9) for at in range(40)]
+    simulate(trace_of(rows), Vllm(max_num_batched_tokens=8, max_num_seqs=4), replicas=3, router="least-kv",
+             cost_model=Constant(10), request_overhead=0.0)
+    assert excess == [0] * 40
+
+
 def test_sessions_move_only_when_their_replica_takes_nothing() -> None:
     candidates = ready(2, limit=2)
-    chooses = ROUTERS["session-affinity"](Sight(candidates, lambda number: 0, (7, 7, 8, 7, 7, -1),
-                                                np.random.default_rng(0)))
+    chooses = ROUTERS["session-affinity"](Sight(candidates, lambda number: 0, lambda number: 0,
+                                                (7, 7, 8, 7, 7, -1), np.random.default_rng(0)))
     found = []
     for index in range(4):
         found.append(chooses.choose(Request(index, 0, 1, 1)))
@@ -126,7 +161,8 @@ def prompted(index: int, pieces: str, tokens: int) -> Request:
 
 def test_a_prompt_follows_the_longest_beginning_that_is_half_of_it() -> None:
     candidates = ready(3)
-    chooses = ROUTERS["prefix-affinity"](Sight(candidates, lambda number: 0, (), np.random.default_rng(0)))
+    chooses = ROUTERS["prefix-affinity"](Sight(candidates, lambda number: 0, lambda number: 0, (),
+                                               np.random.default_rng(0)))
     assert chooses.choose(prompted(0, "abc", 30)) == 0
     candidates.sent(0)
     assert chooses.choose(prompted(1, "abd", 40)) == 0      # 20 of 40 tokens are known
@@ -137,7 +173,8 @@ def test_a_prompt_follows_the_longest_beginning_that_is_half_of_it() -> None:
 
 def test_affinity_gives_way_to_an_uneven_load() -> None:
     candidates = ready(2)
-    chooses = ROUTERS["prefix-affinity"](Sight(candidates, lambda number: 0, (), np.random.default_rng(0)))
+    chooses = ROUTERS["prefix-affinity"](Sight(candidates, lambda number: 0, lambda number: 0, (),
+                                               np.random.default_rng(0)))
     for index in range(65):
         assert chooses.choose(prompted(index, "abc", 30)) == 0
         candidates.sent(0)

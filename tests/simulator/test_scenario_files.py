@@ -22,7 +22,7 @@ from simulator.memory.base import UNLIMITED
 from simulator.policies import POLICIES, Vllm
 from simulator.policies.making import make_policies, make_policy
 from simulator.scenario import FIELDS, HELD_BY, READ_FROM, Scenario
-from simulator.scenarios import read_scenario, record
+from simulator.scenarios import named, read_scenario, record
 from simulator.scenarios.docs import described
 from simulator.scenarios.template import HEADINGS, SHOWN, template
 from simulator.scenarios.yaml_text import parse
@@ -106,6 +106,9 @@ def test_fields_have_their_kinds(write: Write) -> None:
     ("rate_scale: .nan", "scenario.yaml, line 1: rate_scale must be above 0, not nan"),
     ("seed: [1]", "scenario.yaml, line 1: seed must be one value, not [1]"),
     ("seed: soon", "scenario.yaml, line 1: seed must be a whole number, not 'soon'"),
+    ("replicas: inf", "scenario.yaml, line 1: replicas must be a whole number of at least 1, not inf"),
+    ("max_retries: .inf", "scenario.yaml, line 1: max_retries must be a whole number of at least 0, not inf"),
+    ("kv_capacity_tokens: 1e30", "scenario.yaml, line 1: kv_capacity_tokens must be at most 1152921504606846976 or"),
     ("gpu: 5", "scenario.yaml, line 1: gpu must be text, not 5: put it in quotes if it is meant so"),
     ("exact: 1", "scenario.yaml, line 1: exact must be true or false, not 1"),
     ("goodput: [ttft]", "scenario.yaml, line 1: goodput must map names to values, not ['ttft']"),
@@ -120,6 +123,13 @@ def test_what_does_not_fit_is_told_with_its_place(text: str, told: str, write: W
     with pytest.raises(InputError) as error:
         read_scenario(write(text))
     assert str(error.value).startswith(told)
+
+
+@pytest.mark.parametrize("name", sorted(set(FIELDS) - {
+    each for each in FIELDS if Scenario.__dataclass_fields__[each].default is None}))
+def test_none_is_no_value_where_one_is_needed(name: str) -> None:
+    with pytest.raises(InputError, match=f"^{name} must have a value, not None$"):
+        Scenario(**{name: None})
 
 
 @pytest.mark.parametrize(("text", "told"), [
@@ -191,6 +201,13 @@ def test_a_file_that_has_changed_is_told(write: Write) -> None:
     assert str(error.value) == ("r.json: t.csv has changed since this result was written: restore it, or give --trace "
                                 "t.csv to take it as it is")
     assert len(sim.run(found.scenario(trace="t.csv")).setup.trace) == 4
+
+
+def test_a_file_that_says_no_digests_reads_none_of_what_it_names(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder may be a whole disk."""
+    monkeypatch.setattr(named, "digest_of", None)
+    Path("folder").mkdir()
+    assert read_scenario(write("trace: folder\n")).scenario().trace == "folder"
 
 
 def test_a_policy_file_runs_again_and_a_changed_one_is_told(write: Write) -> None:
@@ -278,6 +295,12 @@ def test_every_field_and_knob_is_described_and_every_heading_stands() -> None:
     assert set(HEADINGS) | set(SHOWN) <= set(FIELDS)
     for kind in POLICIES.values():
         assert set(described(kind)) >= set(kind.knobs()), kind
+
+@pytest.mark.parametrize("word", ["-", "<<", "\x7f", "\x85", "\u2028", "a #b", "a: b", "\n", "null", "1e5", "{", "\\U"])
+def test_a_template_holds_any_word(word: str, write: Write) -> None:
+    said = {"cost_model": word, "mix": {word: 2.0}, "reading": {"columns": {word: word}}}
+    assert read_scenario(write(template(said))).fields.items() >= said.items()
+
 
 
 def test_the_template_asks_for_nothing(write: Write) -> None:

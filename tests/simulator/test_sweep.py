@@ -64,8 +64,8 @@ def test_a_name_or_value_that_cannot_be_is_refused_before_anything_runs(values: 
 
 @pytest.mark.parametrize(("name", "given", "taken"), [
     ("request_rate", 2, 2.0), ("num_prompts", inf, None), ("max_concurrency", inf, None),
-    ("max_model_len", inf, UNLIMITED), ("kv_capacity_tokens", inf, inf), ("noise", "none", None),
-    ("cuda_graph_sizes", "none", "none"), ("seed", 3, 3),
+    ("max_model_len", inf, UNLIMITED), ("replicas", inf, inf), ("kv_capacity_tokens", inf, inf),
+    ("noise", "none", None), ("cuda_graph_sizes", "none", "none"), ("seed", 3, 3),
     ("exact", True, True), ("max_tokens", "exact", "exact")])
 def test_a_value_becomes_what_the_field_takes(name: str, given: Any, taken: Any) -> None:
     found = as_field(name, given)

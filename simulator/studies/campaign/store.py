@@ -23,6 +23,8 @@ from simulator.studies.campaign.answers import Found
 from simulator.version import __version__
 
 POINTS, LOCK = "points", ".lock"
+PARTS = ["point", "scenario", "simulator_version", "value"]
+"""What a file holds: the key of the point, the record of what was asked, who measured it, and what came of it."""
 
 
 class Store:
@@ -86,7 +88,7 @@ class Store:
 
     def keep(self, key: str, scenario: Scenario, value: Any) -> Any:
         """Write a value, and give it back as it will be read. Raises InputError if the disk does not take it."""
-        document = {"point": key, "scenario": record(scenario), "simulator_version": __version__, "value": value}
+        document = dict(zip(PARTS, (key, record(scenario), __version__, value), strict=True))
         text = json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"
         path = self._path(scenario)
         try:
@@ -101,12 +103,15 @@ class Store:
     def _read(self, path: Path) -> Any:
         """The value in a file; None if it is no whole file of ours."""
         try:
-            return json.loads(path.read_text("utf-8"))["value"]
+            document = json.loads(path.read_text("utf-8"))
         except OSError as error:
             raise unusable(path, error) from None
-        except (ValueError, TypeError, KeyError):
-            self._told(f"{path} is half-written, or not ours: its point is measured again")
-            return None
+        except ValueError:
+            document = None
+        if isinstance(document, dict) and list(document) == PARTS:
+            return document["value"]
+        self._told(f"{path} is half-written, or not ours: its point is measured again")
+        return None
 
 
 def identity(scenario: Scenario, what: str = "") -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from simulator.replication import MOST_REPLICAS
 from simulator.studies.capacity.changes import faster, relaxable
 from simulator.studies.capacity.lab import NOTCH, Lab, notch_of, scale_of
 from simulator.studies.capacity.layout import Layout
@@ -111,7 +112,7 @@ def _neighbours(layout: Layout, find: str) -> tuple[Probe, ...]:
     replicas, notch = layout.replicas or 1, layout.notch
     if find == "rate":
         return tuple(Probe(replicas, scale_of(notch + by)) for by in (-1, 0, 1))
-    return tuple(Probe(number) for number in (replicas - 1, replicas, replicas + 1) if number)
+    return tuple(Probe(number) for number in (replicas - 1, replicas, replicas + 1) if 1 <= number <= MOST_REPLICAS)
 
 
 def _relaxed(lab: Lab, key: str, replicas: int, top: int, fewer: bool) -> Relaxed:

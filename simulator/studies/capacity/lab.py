@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import log
 from typing import Any
 
+from simulator.replication import MOST_REPLICAS
 from simulator.scenario import Scenario
 from simulator.studies.capacity.objectives import Objective
 from simulator.studies.capacity.sample import Sample
@@ -78,7 +79,10 @@ class Lab:
 
     def fewest_replicas(self, least: int, guess: int, most: int, *, change: str = "", why: str = "",
                         seeds: int | None = None) -> int | None:
-        """The fewest replicas that keep the objectives; None if `most` do not."""
+        """The fewest replicas that keep the objectives; None if `most`, or MOST_REPLICAS, do not."""
+        most = min(most, MOST_REPLICAS)
+        if most < least:
+            return None
         return fewest(lambda numbers: self.hold([(number, 1.0, change) for number in numbers], why, seeds), least,
                       guess, most)
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 
 from simulator.metrics import METRICS
+from simulator.replication import MOST_REPLICAS
 from simulator.studies.capacity.bound import throughput_bound
-from simulator.studies.capacity.lab import Lab, notch_of, scale_of
+from simulator.studies.capacity.lab import MOST_NOTCHES, Lab, notch_of, scale_of
 from simulator.studies.capacity.layout import ALONE, FLAT_OUT, Layout
 from simulator.studies.capacity.objectives import Objective, percent
 from simulator.studies.capacity.question import Question
@@ -38,18 +39,30 @@ def solve(layout: Layout, question: Question) -> None:
         layout.why_not, layout.nearest = slow, list(looser(layout.lab.objectives, layout.alone))
 
 
-def _too_few_to_tell(layout: Layout) -> str:
-    """The reason where so few requests can show nothing; empty where they can."""
+def _too_few_to_tell(layout: Layout, warm: Sequence[Sample] = ()) -> str:
+    """The reason where so few requests - of these runs those that count - can show nothing; empty where they can."""
     lab = layout.runs
-    requests = lab.traffic.requests
-    objective = max(lab.objectives, key=lambda each: each.share)
-    needed = fewest_requests(objective.share, lab.level)
-    if requests >= needed:
+    asked = [sum(sample.asked[at] for sample in warm) if warm else lab.traffic.requests
+             for at in range(len(lab.objectives))]
+    lacking = [(needed, number, objective) for number, objective in zip(asked, lab.objectives, strict=True)
+               if number < (needed := fewest_requests(objective.share, lab.level))]
+    if not lacking:
         return ""
+    needed, requests, objective = max(lacking, key=lambda each: each[0] - each[1])
     layout.nearest.append("a longer trace would do (--repeat N goes through this one N times), more --replications "
                           "where something is drawn, a lower --attainment or a lower --confidence")
-    return (f"{requests:,} requests cannot show that {percent(objective.share)} of all meet their limits, even if not "
-            f"one misses: at a confidence of {lab.level:g} that takes {needed:,}")
+    which = ", those that come once the fleet is warm," if warm else ""
+    return (f"{requests:,} requests{which} cannot show that {percent(objective.share)} of all meet their limits, even "
+            f"if not one misses: at a confidence of {lab.level:g} that takes {needed:,}")
+
+
+def _too_few_warm(layout: Layout, replicas: int, scale: float = 1.0) -> str:
+    """The same of runs in which nobody misses; empty where somebody does."""
+    lab = layout.runs
+    verdict = lab.verdict(replicas, scale)
+    if not verdict.follows or any(share.mean < 1 for share in verdict.shares):
+        return ""
+    return _too_few_to_tell(layout, [lab.sample(probe) for probe in lab.seeds(replicas, scale)])
 
 
 def _too_slow_alone(layout: Layout) -> str:
@@ -66,14 +79,16 @@ def _too_slow_alone(layout: Layout) -> str:
 def _solve_replicas(layout: Layout, question: Question) -> None:
     assert layout.bound is not None
     lab, least = layout.runs, layout.bound.replicas
-    guess = max(least, ceil(layout.offered / max(layout.flat_out.served, 1e-9)))
-    farthest = guess if _too_slow_alone(layout) else FARTHEST * guess
+    guess = max(least, min(ceil(layout.offered / max(layout.flat_out.served, 1e-9)), lab.traffic.requests))
+    farthest = min(guess if _too_slow_alone(layout) else FARTHEST * guess, MOST_REPLICAS)
     most = farthest if question.max_gpus is None else min(farthest, question.max_gpus // layout.size)
     if most < 1:
         layout.why_not = f"one replica takes {layout.size} GPUs, and only {question.max_gpus} are allowed"
         return
     layout.replicas = _search(lab, min(least, most), min(guess, most), most)
     if layout.replicas is None:
+        layout.why_not = _too_few_warm(layout, most)
+    if layout.replicas is None and not layout.why_not:
         allowed = "allowed" if question.max_gpus is not None else "tried"
         layout.why_not = f"{most:,} replicas, the most that are {allowed}, are too few: {shortfall(lab.verdict(most))}"
         layout.nearest += [] if _too_slow_alone(layout) else list(_near(layout, most, guess))
@@ -127,6 +142,7 @@ def _solve_rate(layout: Layout, question: Question) -> None:
     near = lab.highest_notch(replicas, guess, why="rate", seeds=1)
     found = None if near is None else lab.highest_notch(replicas, near, why="rate")
     if found is None:
-        layout.why_not = "the objectives are not kept even at a thousandth of the traffic"
+        layout.why_not = (_too_few_warm(layout, replicas, scale_of(-MOST_NOTCHES))
+                          or "the objectives are not kept even at a thousandth of the traffic")
     else:
         layout.replicas, layout.notch = replicas, found

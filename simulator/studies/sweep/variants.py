@@ -130,7 +130,7 @@ def as_field(name: str, value: Any) -> Any:
     kind = str(FIELDS[name].type)
     if isinstance(value, int) and not isinstance(value, bool) and "float" in kind:
         return float(value)
-    if value == inf and "float" not in kind:
+    if value == inf and "float" not in kind and "None" in kind:
         return UNLIMITED if name == "max_model_len" else None
     return None if value == "none" and "None" in kind else value
 

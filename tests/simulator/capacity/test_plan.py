@@ -15,7 +15,7 @@ from worlds import Affine, trace_of
 import simulator as sim
 from cost_models import Constant
 from simulator.errors import InputError
-from simulator.studies.capacity import Plan
+from simulator.studies.capacity import Plan, around, lab, solving
 from simulator.studies.capacity.around import Relaxed
 from simulator.studies.capacity.lab import scale_of
 from simulator.studies.capacity.traffic import Probe
@@ -50,6 +50,34 @@ def test_one_at_a_time_and_evenly_it_is_the_service_time_over_the_gap_rounded_up
         number for number in (replicas - 1, replicas, replicas + 1) if number]
     holds = [found.best.runs.verdict(probe.replicas).holds for probe in found.around.neighbours]
     assert holds == [False, True, True][-len(holds):]
+
+
+def test_requests_that_come_nearly_at_once_get_a_replica_each_and_no_more() -> None:
+    """Their rate asks for millions of replicas; there are but 100 requests, and any that waits misses."""
+    found = sim.plan(evenly(1, 100), slo=["p90_e2el:40"], **ONE_AT_A_TIME)
+    assert found.replicas is not None
+    assert 90 < found.replicas <= 100
+    assert max(probe.replicas for probe in found.best.runs.samples) <= 101
+
+
+def test_too_few_requests_are_told_where_warming_up_takes_some_of_enough() -> None:
+    """40 requests would do, but half of them come before the fleet is as full as it is on the mean."""
+    found = sim.plan(evenly(SERVICE // 20, 40), max_gpus=40, **ONE_AT_A_TIME)
+    assert not found.feasible
+    assert found.best.why_not.endswith("at a confidence of 0.9 that takes 29")
+    assert "requests, those that come once the fleet is warm, cannot show" in found.best.why_not
+    assert found.best.nearest[0].startswith("a longer trace would do")
+    rate = sim.plan(evenly(1, 30), find="rate", replicas=30, **ONE_AT_A_TIME)    # all but together at any rate tried
+    assert "cannot show" in rate.best.why_not
+
+
+def test_no_more_replicas_are_tried_than_a_run_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (lab, solving, around):
+        monkeypatch.setattr(module, "MOST_REPLICAS", 3)
+    found = sim.plan(evenly(SERVICE // 4), **ONE_AT_A_TIME)
+    assert not found.feasible
+    assert found.best.why_not.startswith("3 replicas, the most that are tried, are too few")
+    assert sim.plan(evenly(-(-SERVICE // 3)), **ONE_AT_A_TIME).replicas == 3
 
 
 def test_the_bound_is_the_answer_where_nobody_ever_waits_for_company() -> None:
