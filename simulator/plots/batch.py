@@ -85,7 +85,7 @@ def batch_figure(results: Mapping[str, Result]) -> Figure:
         for column, ax in zip(columns, panels, strict=True):
             for turn, (label, frame) in enumerate(frames.items()):
                 plot_batch(frame, ax, column=column, label=sentences[label], turn=turn)
-            _add_title(ax, *TITLES[column])
+            add_title(ax, *TITLES[column])
             ax.label_outer()
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=beside)
     return figure
@@ -110,7 +110,8 @@ def _dress(ax: Axes, column: str) -> None:
         ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
 
 
-def _add_title(ax: Axes, name: str, meaning: str) -> None:
+def add_title(ax: Axes, name: str, meaning: str) -> None:
+    """The name of a panel at its left, what is drawn at its right."""
     ax.set_title(name, loc="left", fontweight="bold")
     ax.set_title(meaning, loc="right", color=SOFT, fontsize=8.5)
 

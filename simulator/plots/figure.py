@@ -5,12 +5,11 @@ It imports matplotlib, so only whoever draws imports it.
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import Any
 
 from matplotlib.figure import Figure as Plain
 
-from simulator.plots.style import METADATA, our_style
+from simulator.plots.style import svg_of
 
 
 class Figure(Plain):
@@ -27,7 +26,4 @@ class Figure(Plain):
         self.set_layout_engine("none")
 
     def _repr_svg_(self) -> str:
-        page = StringIO()
-        with our_style():
-            self.savefig(page, format="svg", metadata=METADATA["svg"])
-        return page.getvalue()
+        return svg_of(self)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from simulator.plots.batch import TITLES, plot_batch
+from simulator.plots.batch import TITLES, add_title, plot_batch
 from simulator.plots.curves import batch_frame
-from simulator.plots.style import SOFT, new_figure, our_style
+from simulator.plots.style import new_figure, our_style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,9 +36,7 @@ def whatif_figure(results: Mapping[str, Result]) -> Figure:
             for column, ax in panels.items():
                 plot_batch(frame, ax, column=column, label=label, turn=turn)
         for column, ax in panels.items():
-            name, meaning = TITLES[column]
-            ax.set_title(name, loc="left", fontweight="bold")
-            ax.set_title(meaning, loc="right", color=SOFT, fontsize=8.5)
+            add_title(ax, *TITLES[column])
             ax.label_outer()
         panels["useful"].legend(**BESIDE_THE_TITLE)
     return figure

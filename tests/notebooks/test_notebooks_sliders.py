@@ -10,26 +10,28 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import which
-from typing import Any
 
 import pytest
+from browser import Browser, browser
 from stored import FOLDER
 
 PATIENCE = 90
 """Seconds until the page must be there; it runs the whole notebook first."""
-WIDE, NARROW = {"width": 1200, "height": 1600}, {"width": 390, "height": 844}
-REDRAWN = """([picture, before, table, cells]) => {
-    const now = document.querySelector(picture)
-    return now && now.src !== before && document.querySelectorAll(table).length === cells
-}"""
-HANDLES, PICTURE, CELLS = ".noUi-handle", ".jp-OutputArea img[src*='svg']", ".jp-OutputArea td"
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(find_spec("voila") is None or find_spec("ipywidgets") is None, reason="needs 'notebooks'"),
-    pytest.mark.skipif(find_spec("playwright") is None, reason="needs the extra 'browser'"),
-    pytest.mark.skipif(which("chromium") is None, reason="needs chromium"),
-]
+DESK, PHONE = 1200, 390
+RATE, SPREAD = 3, 4
+"""Places of two of the sliders."""
+KEYS = {"Home": 36, "ArrowLeft": 37, "ArrowRight": 39}
+HANDLES = "document.querySelectorAll('.noUi-handle')"
+SHOWN = """(() => {
+    const output = document.querySelector('.widget-output'), picture = output && output.querySelector('img')
+    const cells = output && [...output.querySelectorAll('td')].map(cell => cell.textContent)
+    return picture && cells && cells.includes('slots') ? [picture.src, cells] : null
+})()"""
+"""The picture and the cells of its table, once both are there."""
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(None in (find_spec("voila"), find_spec("ipywidgets")),
+                                                   reason="needs the extra 'notebooks'")]
+Shown = tuple[str, dict[str, tuple[str, str]]]
+"""The picture, and what the table says of static and vllm, by row."""
 
 
 @pytest.fixture(scope="module")
@@ -64,66 +66,54 @@ def wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=which("chromium"), args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def page(browser: Any, address: str) -> Any:
+def page(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Browser]:
     """The notebook, with its sliders and its first picture."""
-    opened = browser.new_page(viewport=WIDE)
-    opened.set_default_timeout(1000 * PATIENCE)
-    opened.goto(address)
-    opened.wait_for_selector(PICTURE)
-    return opened
+    with browser(tmp_path_factory.mktemp("profile")) as found:
+        found.open(request.getfixturevalue("address"), DESK)
+        another(found, "")
+        yield found
 
 
-def figures(page: Any) -> dict[str, tuple[str, str]]:
-    """What the table says of each policy, by row."""
-    cells = page.locator(CELLS).all_inner_texts()
-    return {cells[at]: (cells[at + 1], cells[at + 2]) for at in range(0, len(cells), 3)}
+def another(page: Browser, picture: str) -> Shown:
+    """What is shown, as soon as it is another picture with a whole table below."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        if (found := page.ask(SHOWN)) and found[0] != picture:
+            cells = found[1]
+            return found[0], {cells[at]: (cells[at + 1], cells[at + 2]) for at in range(0, len(cells), 3)}
+        time.sleep(0.1)
+    pytest.fail("no other picture comes")
 
 
-def move(page: Any, slider: int, key: str) -> tuple[str, str]:
-    """Press a key on a slider, and wait for another picture with a whole table. Returns the pictures before and after.
-    """
-    before, cells = page.locator(PICTURE).get_attribute("src"), page.locator(CELLS).count()
-    page.locator(HANDLES).nth(slider).press(key)
-    page.wait_for_function(REDRAWN, arg=[PICTURE, before, CELLS, cells])
-    return before, page.locator(PICTURE).get_attribute("src")
+def press(page: Browser, slider: int, key: str) -> Shown:
+    """Press a key on a slider. Returns what is shown then."""
+    before, _ = another(page, "")
+    page.ask(f"{HANDLES}[{slider}].focus()")
+    for kind in ("keyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=KEYS[key])
+    return another(page, before)
 
 
-def test_there_are_five_sliders_and_a_table_of_two_policies(page: Any) -> None:
-    assert page.locator(HANDLES).count() == 5
-    assert figures(page)["finished"] == ("2,000", "2,000")
-    assert "Traceback" not in page.inner_text("body")
+def test_there_are_five_sliders_and_a_table_of_two_policies(page: Browser) -> None:
+    assert page.ask(f"{HANDLES}.length") == 5
+    assert another(page, "")[1]["finished"] == ("2,000", "2,000")
+    assert "Traceback" not in page.ask("document.body.innerText")
 
 
-def test_a_slider_changes_the_picture_and_the_figures(page: Any) -> None:
-    before = figures(page)
-    one, other = move(page, 3, "ArrowRight")    # more requests a second
-    after = figures(page)
-    assert one != other
-    assert float(after["requests/s"][1]) > 1.1 * float(before["requests/s"][1])
-    assert move(page, 3, "ArrowLeft")[1] == one
-    assert figures(page) == before
+def test_a_slider_changes_the_picture_and_the_figures(page: Browser) -> None:
+    first = another(page, "")
+    faster = press(page, RATE, "ArrowRight")
+    assert float(faster[1]["requests/s"][1]) > 1.1 * float(first[1]["requests/s"][1])
+    assert press(page, RATE, "ArrowLeft") == first
 
 
-def test_with_equal_answers_static_batching_keeps_up(page: Any) -> None:
-    def served() -> list[float]:
-        return [float(each) for each in figures(page)["requests/s"]]
-
-    static, vllm = served()
+def test_with_equal_answers_static_batching_keeps_up(page: Browser) -> None:
+    static, vllm = map(float, another(page, "")[1]["requests/s"])
     assert static < 0.75 * vllm
-    move(page, 4, "Home")    # no spread
-    static, vllm = served()
+    static, vllm = map(float, press(page, SPREAD, "Home")[1]["requests/s"])
     assert static > 0.9 * vllm
 
 
-def test_on_a_phone_nothing_runs_over_the_edge(page: Any) -> None:
-    page.set_viewport_size(NARROW)
-    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+def test_on_a_phone_nothing_runs_over_the_edge(page: Browser) -> None:
+    page.call("Emulation.setDeviceMetricsOverride", width=PHONE, height=844, deviceScaleFactor=1, mobile=True)
+    assert page.ask("document.documentElement.scrollWidth") <= PHONE
