@@ -85,10 +85,7 @@ class Replica:
             return
         self.record.send(request.index, request.arrival)
         self.queue.wait(request)
-        if self._asleep:
-            self._wake()
-        elif self._pass is not None:
-            self._cut(self._pass)
+        self._stir()
 
     def cancel(self, request: Request) -> None:
         """Let a request go unfinished: after the step that runs, at once if none does. One that has left is ignored."""
