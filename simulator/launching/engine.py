@@ -89,8 +89,9 @@ class Engine:
     def lookup(self, written: str) -> Known | None:
         """What there is to know of a flag as it was written; None if the engine has no such flag."""
         name = written.lstrip("-").replace("_", "-")
-        if written.startswith("-O"):    # -O3: the value is part of the word
-            return Known("compilation-config", self.flags.get("compilation-config", KERNELS), "switch")
+        if written.startswith("-O"):    # -O3: the value is part of the word; -O 3: it follows
+            arity: Arity = "one" if written == "-O" else "switch"
+            return Known("compilation-config", self.flags.get("compilation-config", KERNELS), arity)
         return self._named(name) or self._named(name.partition(".")[0])    # --a.b 1 sets b inside of a
 
     def _named(self, name: str) -> Known | None:

@@ -20,6 +20,13 @@ def number(text: str) -> float:
     return float(text)
 
 
+def share(text: str) -> float:
+    """A part of something, above 0 and at most 1."""
+    if not 0 < (found := float(text)) <= 1:
+        raise ValueError(text)
+    return found
+
+
 def human(text: str) -> int:
     """A whole number, also as 32k (thousands) or 32K (powers of two)."""
     found = re.fullmatch(r"([0-9.]+)([kmgKMG])", text)

@@ -33,7 +33,7 @@ SGLANG = Engine(
         "random-seed": Flag("knobs.random_seed", readers.whole),
         "context-length": Flag("max_model_len", readers.length),
         "max-total-tokens": Flag("kv_capacity_tokens", readers.whole),
-        "mem-fraction-static": Flag("extra.static", readers.number),
+        "mem-fraction-static": Flag("extra.static", readers.share),
         "tp-size": Flag("tensor_parallel_size", readers.whole),
         "dp-size": Flag("replicas", readers.whole),
         "dtype": Flag("dtype", readers.weights),

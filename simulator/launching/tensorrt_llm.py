@@ -14,7 +14,7 @@ def _finish(fields: Fields, extra: Fields) -> Fields:
     return fields
 
 
-FREE = Flag("extra.free", readers.number)
+FREE = Flag("extra.free", readers.share)
 TENSORRT_LLM = Engine(
     name="TensorRT-LLM",
     policy="tensorrt_llm",

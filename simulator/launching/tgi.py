@@ -32,7 +32,7 @@ TGI = Engine(
         "max-waiting-tokens": Flag("knobs.max_waiting_tokens", readers.whole),
         "max-total-tokens": Flag("max_model_len", readers.whole),
         "num-shard": Flag("tensor_parallel_size", readers.whole),
-        "cuda-memory-fraction": Flag("gpu_memory_utilization", readers.number),
+        "cuda-memory-fraction": Flag("gpu_memory_utilization", readers.share),
         "dtype": Flag("dtype", readers.weights),
         "quantize": Flag("dtype", _quantized),
         "kv-cache-dtype": Flag("kv_dtype", readers.cache),

@@ -38,7 +38,7 @@ VLLM = Engine(
         "watermark": Flag("knobs.watermark", readers.number),
         "scheduling-policy": Flag("knobs.scheduling_policy"),
         "max-model-len": Flag("max_model_len", readers.length),
-        "gpu-memory-utilization": Flag("gpu_memory_utilization", readers.number),
+        "gpu-memory-utilization": Flag("gpu_memory_utilization", readers.share),
         "tensor-parallel-size": Flag("tensor_parallel_size", readers.whole),
         "data-parallel-size": Flag("replicas", readers.whole),
         "dtype": Flag("dtype", readers.weights),

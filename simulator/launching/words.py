@@ -16,7 +16,7 @@ from simulator.launching.engine import Arity, Engine, Known
 from simulator.scenarios.yaml_text import parse
 
 PYTHON = re.compile(r"(.*/)?python[0-9.]*")
-SHELL = re.compile(r"[|&;<>]|[12]>.*|>.*")
+SHELL = re.compile(r"[|&;<]+|[12&]?>.*|#.*")
 """Words that end a command."""
 
 
@@ -43,21 +43,25 @@ def command_of(line: str, engines: Sequence[Engine]) -> Command:
         for start in map(str.split, engine.starts):
             if (at := _find(words, start)) is not None:
                 before = [word for word in words[:at] if not PYTHON.fullmatch(word)]
-                return Command(engine, words[at + len(start):], before)
+                return Command(engine, _first(words[at + len(start):]), before)
     for engine in engines:
         for at, word in enumerate(words):
             if word[0] not in "-./~" and any(image in word for image in engine.images):
-                return Command(engine, words[at + 1:], words[:at + 1])
+                return Command(engine, _first(words[at + 1:]), words[:at + 1])
     known = ", ".join(engine.starts[0].removeprefix("-m ") for engine in engines)
     raise InputError(f"--from: starts no engine that is known here ({known})")
 
 
 def _words(line: str) -> list[str]:
-    """The words of the line's first command."""
+    """The words of a line, which may be broken with backslashes."""
     try:
-        words = [word for word in shlex.split(line.replace("\\\n", " ")) if word]
+        return [word for word in shlex.split(re.sub(r"\\\r?\n", " ", line)) if word]
     except ValueError as error:
         raise InputError(f"--from: cannot be read as a command line ({error}): put quotes around it") from None
+
+
+def _first(words: Sequence[str]) -> list[str]:
+    """The words up to the end of the first command."""
     return list(takewhile(lambda word: not SHELL.fullmatch(word), words))
 
 

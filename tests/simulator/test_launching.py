@@ -36,6 +36,10 @@ LINES: list[tuple[str, dict[str, Any]]] = [
       "kv_capacity_tokens": 32_000}),
     (f"vllm serve {LLAMA} -tp 2 --kv-cache-memory-bytes 1G",
      {"policy": "vllm", "model": "llama-3.1-8b", "tensor_parallel_size": 2, "kv_capacity_tokens": (2 << 30) // 131072}),
+    (f"cd /srv && exec vllm serve {LLAMA} \\\r\n --max-num-seqs 8 -O 3 && echo done",
+     {"policy": "vllm", "model": "llama-3.1-8b", "knobs": {"max_num_seqs": 8}}),
+    (f"vllm serve {LLAMA} --max-num-seqs 8 # as before >> log", {
+        "policy": "vllm", "model": "llama-3.1-8b", "knobs": {"max_num_seqs": 8}}),
     ("docker run --gpus all -p 80:80 vllm/vllm-openai:v0.33.0 --model mistralai/Mistral-7B-Instruct-v0.3 \\\n"
      "  --gpu-memory-utilization 0.95",
      {"policy": "vllm", "model": "mistral-7b", "gpu_memory_utilization": 0.95}),
@@ -72,6 +76,9 @@ def test_a_command_line_is_a_scenario(line: str, fields: dict[str, Any]) -> None
     (f"vllm serve {LLAMA} --enable-prefix-caching=2", "--from: --enable-prefix-caching cannot be '2'"),
     (f"vllm serve {LLAMA} --max-num-seqs", "--from: --max-num-seqs needs a value"),
     (f"vllm serve {LLAMA} --max-num-seqs --port 3", "--from: --max-num-seqs needs a value"),
+    (f"python -m sglang.launch_server --model {LLAMA} --mem-fraction-static 5",
+     "--from: --mem-fraction-static cannot be '5'"),
+    (f"vllm serve {LLAMA} --gpu-memory-utilization nan", "--from: --gpu-memory-utilization cannot be 'nan'"),
     ("vllm serve a b", "--from: names two models, a and b: which one is it?"),
     ("vllm serve", "--from: names no model: add --model, or give batchsim --model"),
     ("vllm serve Qwen/Qwen3-8B", "--from: no shape of 'Qwen/Qwen3-8B' is bundled (llama-3.1-8b, "),

@@ -30,7 +30,7 @@ POINTS = 160
 CAUSES = {"queue": "waited for a slot", "preemption": "lost their slot before the first token",
           "prefill": "had their prompt computed slowly", "delivery": "were kept back after the first token was made",
           "tpot": "had their tokens come slowly", "e2el": "took long as a whole",
-          "lost": "were refused, given up or never sent"}
+          "lost": "were refused, given up or never sent, at first at least"}
 """What those did that miss their limits, in words."""
 
 
@@ -41,7 +41,7 @@ class Sample:
     Attributes:
         requests: That count: those the gate takes, sent once the run is warm.
         asked: Of these, those that each objective is about.
-        met: Of those, how many meet its limits.
+        met: Of those, how many meet its limits, at their first try.
         windows: For each objective, the share that does so in each window.
         worst: Of the windows: (share that meets all objectives, seconds of its first and of its last request).
         left_out: Requests before the run is warm.
@@ -100,7 +100,8 @@ def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
     settled = taken & (sent >= warm)
     order = np.flatnonzero(settled)[np.argsort(sent[settled], kind="stable")]
     rows = [order[objective.concerns(result.setup.trace)[order]] for objective in objectives]
-    met = [_met(line, objective, len(sent)) for objective in objectives]
+    at_once = _of(line, np.flatnonzero(result.outcomes.tries < 2), len(sent))    # a retry has waited for its turn
+    met = [_met(at_once, objective, len(sent)) for objective in objectives]
     good = np.ones(len(sent), bool)
     for kept, own in zip(met, rows, strict=True):
         good[own] &= kept[own]
@@ -112,8 +113,8 @@ def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
         worst=_worst(good[order], sent[order]), left_out=int((taken & (sent < warm)).sum()), warm_after=warm / 1e9,
         rejected=int((~taken).sum()), offered=offered, served=served(line),
         good=offered * float(good[order].mean() if len(order) else 0), lag=lag(line, int(taken.sum()) - len(line)),
-        latencies=_latencies(_of(line, order, len(sent))), causes=_causes(line, objectives, rows, len(sent)),
-        limits=tuple(limits_that_would_do(_of(line, own, len(sent)), len(own), objective)
+        latencies=_latencies(_of(line, order, len(sent))), causes=_causes(at_once, objectives, rows, len(sent)),
+        limits=tuple(limits_that_would_do(_of(at_once, own, len(sent)), len(own), objective)
                      for objective, own in zip(objectives, rows, strict=True)),
         work=work_of(result), backlog=tuple(outstanding(line, _instants(sent)).tolist()),
         span=float(np.ptp(sent[taken])) / 1e9 if taken.any() else 0.0, steps=len(result.record.ends),
