@@ -168,6 +168,11 @@ class Scenario:
         """Whether there is a router between client and engine."""
         return self.replicas > 1 or self.queue_limit is not None or self.autoscale is not None
 
+    @property
+    def most_replicas(self) -> int:
+        """How many replicas there may be at once."""
+        return self.replicas if self.autoscale is None or self.max_replicas is None else self.max_replicas
+
     def but(self, **changes: Any) -> Scenario:
         """The same scenario with some fields changed."""
         return replace(self, **({} if self._still_read(changes) else {"read": None}) | changes)

@@ -49,9 +49,10 @@ def test_each_replica_does_what_it_does_alone() -> None:
 
 def test_one_replica_behind_a_router_is_one_replica() -> None:
     rows = [(0, 4, 3), (3, 9, 5), (5, 4, 2), (12, 30, 7), (25, 4, 40), (26, 4, 1)]
-    alone, routed = (run(scenario(trace_of(*rows), **fields)) for fields in ({}, {"queue_limit": 6}))
+    alone, routed = (run(scenario(trace_of(*rows), **fields)) for fields in ({}, {"queue_limit": 7}))
     assert (alone.cluster is None, routed.cluster is None) == (True, False)
-    told = ("router", "queue_limit", "overflow", "shed", "peak_replicas", "busiest_replica", "slots_counted", "date")
+    told = ("stopped_by_queue_limit_share", "filling_request_rate", "router", "queue_limit", "overflow", "shed",
+            "peak_replicas", "busiest_replica", "slots_counted", "date")
     one, other = ({name: value for name, value in result.summary().items() if name not in told}
                   for result in (alone, routed))
     assert one == other
