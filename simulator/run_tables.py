@@ -13,6 +13,7 @@ from simulator.tail import CAUSES
 Record = Mapping[str, Any]
 MOST_ROWS = 12
 """Replicas or tenants in a table."""
+NEVER_READY = "Without a number: ordered and paid for, but never ready."
 
 
 def tables(runs: Mapping[str, Record]) -> list[Table]:
@@ -70,12 +71,18 @@ def _replicas(found: Sequence[Record], of: str) -> Table:
     ranked = sorted(found, key=lambda each: -(each["busy"] or 0))
     half = MOST_ROWS // 2
     ends = [*found] if len(found) <= MOST_ROWS else [*ranked[:half], *ranked[-half:]]
-    note = "" if len(ends) == len(found) else f"The busiest and the idlest; {len(found) - len(ends):,} between."
+    notes = [] if len(ends) == len(found) else [f"The busiest and the idlest; {len(found) - len(ends):,} between."]
+    notes += [NEVER_READY] if any(each["replica"] is None for each in ends) else []
     rows = tuple((shown(each["replica"]), shown(each["requests"]), shown(each["output_tokens"]),
                   shown(each["busy"], "share"), shown(each["kv_usage_mean"], "share"), shown(each["preemptions"]),
-                  f"{each['ready_s']:,.1f}", f"{each['stopped_s']:,.1f}") for each in ends)
-    return Table(f"Replicas{of}", ("replica", "requests", "output tokens", "busy", "KV use", "preemptions", "from s",
-                                   "to s"), rows, note)
+                  *(_tenths(each[name]) for name in ("ordered_s", "ready_s", "stopped_s"))) for each in ends)
+    header = ("replica", "requests", "output tokens", "busy", "KV use", "preemptions", "paid from s", "ready at s",
+              "to s")
+    return Table(f"Replicas{of}", header, rows, " ".join(notes))
+
+
+def _tenths(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:,.1f}"
 
 
 def _tenants(found: Sequence[Record], of: str) -> Table:

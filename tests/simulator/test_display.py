@@ -77,8 +77,8 @@ def test_latencies_have_the_percentiles_of_the_run() -> None:
 
 
 def test_many_replicas_are_told_by_their_ends() -> None:
-    share = {"requests": 1, "output_tokens": 1, "kv_usage_mean": 0.5, "preemptions": 0, "ready_s": 0.0,
-             "stopped_s": 1.0}
+    share = {"requests": 1, "output_tokens": 1, "kv_usage_mean": 0.5, "preemptions": 0, "ordered_s": 0.0,
+             "ready_s": 0.0, "stopped_s": 1.0}
     run = {"replica_stats": [{"replica": at, "busy": at / 100, **share} for at in range(1, 41)]}
     found = tables({"a": run})[-1]
     assert [row[0] for row in found.rows] == ["40", "39", "38", "37", "36", "35", "6", "5", "4", "3", "2", "1"]
