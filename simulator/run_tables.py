@@ -13,6 +13,8 @@ from simulator.tail import CAUSES
 Record = Mapping[str, Any]
 MOST_ROWS = 12
 """Replicas or tenants in a table."""
+ALONE_SCALES = ("slowdown: alone, a tenant has a fleet that scales to its own load, so that the others may speed it up "
+                "(below 1) by what is started for them.")
 NEVER_READY = "Without a number: ordered and paid for, but never ready."
 
 
@@ -40,7 +42,7 @@ def _tables_of(run: Record, of: str) -> Iterator[Table]:
     if run.get("replica_stats"):
         yield _replicas(run["replica_stats"], of)
     if run.get("tenant_stats"):
-        yield _tenants(run["tenant_stats"], of)
+        yield _tenants(run["tenant_stats"], of, "" if run.get("autoscale") is None else ALONE_SCALES)
 
 
 def latencies(run: Record, of: str = "") -> Table:
@@ -85,15 +87,16 @@ def _tenths(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds:,.1f}"
 
 
-def _tenants(found: Sequence[Record], of: str) -> Table:
-    """How each tenant was served; of many the ones with most requests."""
+def _tenants(found: Sequence[Record], of: str, of_slowdowns: str) -> Table:
+    """How each tenant was served; of many the ones with most requests. A note stands beside slowdowns, if any."""
     largest = sorted(found, key=lambda each: -each["requests"])[:MOST_ROWS]
     rows = tuple((str(each["tenant"]), shown(each["requests"]), shown(each["completed"]),
                   shown(each["median_ttft_ms"]), shown(each["p99_ttft_ms"]), shown(each["attainment"], "share"),
                   shown(each["request_goodput"]), shown(each["slowdown"])) for each in largest)
-    note = "" if len(largest) == len(found) else f"{len(found) - len(largest):,} more, in the JSON."
+    notes = [] if len(largest) == len(found) else [f"{len(found) - len(largest):,} more, in the JSON."]
+    notes += [of_slowdowns] if of_slowdowns and any(each["slowdown"] is not None for each in largest) else []
     return Table(f"Tenants{of}", ("tenant", "requests", "finished", "p50 TTFT ms", "p99 TTFT ms", "well served",
-                                  "goodput/s", "slowdown"), rows, note)
+                                  "goodput/s", "slowdown"), rows, " ".join(notes))
 
 
 def shown(value: Any, unit: str = "") -> str:
