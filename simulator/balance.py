@@ -19,37 +19,45 @@ class Share:
     """What one replica did.
 
     Attributes:
-        replica: Its number, from 1 on, in the order in which they were ready.
+        replica: Its number, from 1 on, in the order in which they were ready; None if it was ordered and never ready.
         requests: Handed to it; each try counts.
         output_tokens: That it emitted, for those it answered.
-        busy: Share of the time it was there in which a step ran.
+        busy: Share of the time it was there in which a step ran; None if it was not there.
         kv_usage_mean: Share of its KV cache that requests held or reserved, over that time; None without a bound.
         preemptions: How often a request lost its slot there.
-        ready_s, stopped_s: From when to when it was there, within the run.
+        ordered_s, ready_s, stopped_s: From when on it was paid for, from when on it was there, and until when both,
+            within the run.
     """
 
-    replica: int
+    replica: int | None
     requests: int
     output_tokens: int
     busy: float | None
     kv_usage_mean: float | None
     preemptions: int
-    ready_s: float
+    ordered_s: float
+    ready_s: float | None
     stopped_s: float
 
 
 def shares(result: Result) -> list[Share]:
-    """Every replica that was ready, by number."""
-    return [_share(number, served) for number, served in enumerate(result.served, 1)]
+    """Every replica that was ready, by number, then those that were ordered in vain; none without a router."""
+    cluster = result.cluster
+    if cluster is None:
+        return []
+    there = [_share(number, served, cluster.paid_for(life)[0])
+             for number, (served, life) in enumerate(zip(result.served, cluster.served, strict=True), 1)]
+    never = [cluster.paid_for(life) for life in cluster.lives if life.ready is None]
+    return there + [Share(None, 0, 0, None, None, 0, since / 1e9, None, until / 1e9) for since, until in never]
 
 
-def _share(number: int, served: Served) -> Share:
+def _share(number: int, served: Served, ordered: int) -> Share:
     record, free = served.record, served.kv_ledger.share("external", "cached", "free")
     stays = record.last_stays
     return Share(number, len(record.sent), int(served.setup.output[served.answered].sum()),
                  int(durations(record).sum()) / served.lasts if served.lasts else None,
                  None if free is None else 1 - free, len(stays) - np.unique(stays[:, 0]).size,
-                 served.there[0] / 1e9, served.there[1] / 1e9)
+                 ordered / 1e9, served.there[0] / 1e9, served.there[1] / 1e9)
 
 
 def gpu_seconds(result: Result) -> float:

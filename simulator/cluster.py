@@ -49,7 +49,11 @@ class Cluster:
 
     def paid(self) -> list[tuple[int, int]]:
         """From when to when each replica is paid for, within the run: its first request sent, its last step's end."""
-        return [self._within(life.ordered, life.stopped) for life in self.lives]
+        return [self.paid_for(life) for life in self.lives]
+
+    def paid_for(self, life: Life) -> tuple[int, int]:
+        """The same of one of them."""
+        return self._within(life.ordered, life.stopped)
 
     def there(self) -> list[tuple[int, int]]:
         """From when to when each replica that was ready could run something, within the run."""

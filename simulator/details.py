@@ -23,7 +23,7 @@ def parts(result: Result, summary: Mapping[str, Any]) -> dict[str, Any]:
 
     None where no step ran, where nobody was answered, without a router, and where no tenant is named.
     """
-    replicas = None if result.cluster is None else [asdict(share) for share in shares(result)]
+    replicas = [asdict(share) for share in shares(result)] or None
     return {"batch_over_time": result.fullness and result.fullness.plain(),
             "ttft_tail": result.ttft_tail and result.ttft_tail.plain(), "replica_stats": replicas,
             "tenant_stats": [asdict(tenant) for tenant in result.tenants] or None,

@@ -14,8 +14,10 @@ from simulator.band import Band
 from simulator.binned import BINS, Binned, by_steps, by_time, edges_of
 from simulator.cluster import Cluster
 from simulator.distribution import Distribution
+from simulator.doors import Shut, shut
 from simulator.errors import InputError, choose
 from simulator.filling import filling_rate
+from simulator.fleet import Life
 from simulator.fullness import BINS as FULLNESS_BINS
 from simulator.fullness import Fullness
 from simulator.gaps import spans_of, token_gaps
@@ -23,7 +25,7 @@ from simulator.gate import REFUSED, SHED
 from simulator.ledger import LEDGERS, Ledger, together, token_ledger
 from simulator.levels import token_levels
 from simulator.limits import limits
-from simulator.memory import Memory
+from simulator.memory import UNLIMITED, Memory
 from simulator.metrics import PER_REQUEST
 from simulator.outcomes import Outcomes, outcomes
 from simulator.policies import Policy
@@ -175,7 +177,15 @@ class Measured:
     @cached_property
     def limits(self) -> dict[str, float] | None:
         """Why the queue stands still, as shares of the time in steps; see `limits.limits`."""
-        return limits(each.record for each in self.served)
+        return limits((each.record for each in self.served), self._door)
+
+    @property
+    def _door(self) -> Shut | None:
+        """When nobody is let in; None where any number is."""
+        limit = self.setup.most_outstanding
+        if limit >= UNLIMITED:
+            return None
+        return shut(zip(self.served, [Life(0, 0)] if self.cluster is None else self.cluster.served, strict=True), limit)
 
     @cached_property
     def fullness(self) -> Fullness | None:
@@ -190,11 +200,11 @@ class Measured:
 
     @cached_property
     def filling_rate(self) -> float | None:
-        """Requests a second that would keep every slot busy, about; see `filling.filling_rate`."""
+        """Requests a second that would keep all replicas busy that there may be, about; see `filling.filling_rate`."""
         hits = self.prefix_hits
         found = hits[0] / hits[1] if hits and hits[1] else 0.0
-        rate = filling_rate(self.setup, self.slots.count, 1 - found)
-        return None if rate is None else rate * self.scenario.replicas
+        rate = filling_rate(self.setup, min(self.slots.count, self.setup.most_outstanding), 1 - found)
+        return None if rate is None else rate * self.scenario.most_replicas
 
     @property
     def kv_use(self) -> tuple[float | None, float | None]:

@@ -120,10 +120,12 @@ METRICS: dict[str, Metric] = {
     "mean_batch_size": Metric("effective batch", "sequences",
         "Sequences that compute new tokens in a step, weighted by the duration of the steps.", "higher"),
     "filling_request_rate": Metric("requests/s to fill it", "1/s",
-        "About so many requests like these a second would keep every slot busy: worked out from the cost model, not "
-        "simulated. Null for a policy whose slots are not refilled one by one.", None),
+        "About so many requests like these a second would keep busy every slot that a queue limit leaves them, of as "
+        "many replicas as there may be: worked out from the cost model, not simulated. Null for a policy whose slots "
+        "are not refilled one by one.", None),
     "no_queue_share": Metric("nobody waits", "share",
-        "Share of the time in steps in which no request waits for a slot. This and the five below add up to 1.", None),
+        "Share of the time in steps in which no request waits for a slot, and one more would be taken. This and the "
+        "six below add up to 1.", None),
     "stopped_by_cap_share": Metric("queue stopped by cap", "share",
         "Share of the time in steps in which requests wait because the cap on sequences is reached.", "lower"),
     "stopped_by_budget_share": Metric("queue stopped by budget", "share",
@@ -134,6 +136,9 @@ METRICS: dict[str, Metric] = {
         "The same, because the batch lets nobody in until it is done.", "lower"),
     "stopped_by_step_share": Metric("queue until next step", "share",
         "The same, because they came during a step, and are looked at after it.", None),
+    "stopped_by_queue_limit_share": Metric("kept out by queue limit", "share",
+        "Share of the time in steps in which nobody waits at the replica, but all replicas have as many requests as "
+        "they take: who comes waits outside or is refused. Null without such a limit.", "lower"),
     "idle_slot_seconds": Metric("lost to idle slots", "slot-s",
         "Slot-seconds in which a finished request holds a slot, or a slot is empty while somebody waits.", "lower"),
     "padding_seconds": Metric("lost to padding", "slot-s",

@@ -36,6 +36,8 @@ class Line(ABC):
 class Turns(Line):
     """Each group in turn lets one go, the groups in the order in which they came, each in the order of arrival.
 
+    Only turns in this line count: what a group was handed on while nobody had to wait is not held against it.
+
     Args:
         group: Of a request. With one group for all of them it is first come, first served.
     """

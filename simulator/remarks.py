@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from simulator.gate import REFUSED, SHED, SKIPPED, TIMED_OUT
+from simulator.scenario import Scenario
 from simulator.setup import Setup
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def remarks(result: Result, summary: Mapping[str, Any] | None = None) -> list[st
         (summary["out_of_range_steps"], "steps outside the measured range of the cost model"),
     ]
     lines = [f"{count:,} {what}" for count, what in told if count]
-    lines += [*report.notes, *turns_remark(result.setup)]
+    lines += [*report.notes, *turns_remark(result.setup), *router_remark(result.scenario)]
     if summary["skipped"]:
         lines.insert(0, f"{SKIPPED}: {summary['skipped']:,}")
     if result.scenario.load == "saturated" and (result.scenario.ttft_timeout or result.scenario.request_timeout):
@@ -54,6 +55,13 @@ def turns_remark(setup: Setup) -> list[str]:
     then = ("at their own time if that is later" if setup.trace.think is None else "after the think time of the trace")
     return [f"turns wait for the answer to the one before, and are sent {then}; --turns recorded sends all at their "
             "own times"]
+
+
+def router_remark(scenario: Scenario) -> list[str]:
+    """That a router was chosen where there is nothing to choose; no reason to refuse it, for replicas may be varied."""
+    if scenario.router == Scenario.router or scenario.most_replicas > 1:
+        return []
+    return [f"router {scenario.router} has nothing to choose: there is one replica; --replicas 2 gives it another one"]
 
 
 def band_remark(result: Result) -> str | None:

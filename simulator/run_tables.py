@@ -13,6 +13,9 @@ from simulator.tail import CAUSES
 Record = Mapping[str, Any]
 MOST_ROWS = 12
 """Replicas or tenants in a table."""
+ALONE_SCALES = ("slowdown: alone, a tenant has a fleet that scales to its own load, so that the others may speed it up "
+                "(below 1) by what is started for them.")
+NEVER_READY = "Without a number: ordered and paid for, but never ready."
 
 
 def tables(runs: Mapping[str, Record]) -> list[Table]:
@@ -39,7 +42,7 @@ def _tables_of(run: Record, of: str) -> Iterator[Table]:
     if run.get("replica_stats"):
         yield _replicas(run["replica_stats"], of)
     if run.get("tenant_stats"):
-        yield _tenants(run["tenant_stats"], of)
+        yield _tenants(run["tenant_stats"], of, "" if run.get("autoscale") is None else ALONE_SCALES)
 
 
 def latencies(run: Record, of: str = "") -> Table:
@@ -70,23 +73,30 @@ def _replicas(found: Sequence[Record], of: str) -> Table:
     ranked = sorted(found, key=lambda each: -(each["busy"] or 0))
     half = MOST_ROWS // 2
     ends = [*found] if len(found) <= MOST_ROWS else [*ranked[:half], *ranked[-half:]]
-    note = "" if len(ends) == len(found) else f"The busiest and the idlest; {len(found) - len(ends):,} between."
+    notes = [] if len(ends) == len(found) else [f"The busiest and the idlest; {len(found) - len(ends):,} between."]
+    notes += [NEVER_READY] if any(each["replica"] is None for each in ends) else []
     rows = tuple((shown(each["replica"]), shown(each["requests"]), shown(each["output_tokens"]),
                   shown(each["busy"], "share"), shown(each["kv_usage_mean"], "share"), shown(each["preemptions"]),
-                  f"{each['ready_s']:,.1f}", f"{each['stopped_s']:,.1f}") for each in ends)
-    return Table(f"Replicas{of}", ("replica", "requests", "output tokens", "busy", "KV use", "preemptions", "from s",
-                                   "to s"), rows, note)
+                  *(_tenths(each[name]) for name in ("ordered_s", "ready_s", "stopped_s"))) for each in ends)
+    header = ("replica", "requests", "output tokens", "busy", "KV use", "preemptions", "paid from s", "ready at s",
+              "to s")
+    return Table(f"Replicas{of}", header, rows, " ".join(notes))
 
 
-def _tenants(found: Sequence[Record], of: str) -> Table:
-    """How each tenant was served; of many the ones with most requests."""
+def _tenths(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:,.1f}"
+
+
+def _tenants(found: Sequence[Record], of: str, of_slowdowns: str) -> Table:
+    """How each tenant was served; of many the ones with most requests. A note stands beside slowdowns, if any."""
     largest = sorted(found, key=lambda each: -each["requests"])[:MOST_ROWS]
     rows = tuple((str(each["tenant"]), shown(each["requests"]), shown(each["completed"]),
                   shown(each["median_ttft_ms"]), shown(each["p99_ttft_ms"]), shown(each["attainment"], "share"),
                   shown(each["request_goodput"]), shown(each["slowdown"])) for each in largest)
-    note = "" if len(largest) == len(found) else f"{len(found) - len(largest):,} more, in the JSON."
+    notes = [] if len(largest) == len(found) else [f"{len(found) - len(largest):,} more, in the JSON."]
+    notes += [of_slowdowns] if of_slowdowns and any(each["slowdown"] is not None for each in largest) else []
     return Table(f"Tenants{of}", ("tenant", "requests", "finished", "p50 TTFT ms", "p99 TTFT ms", "well served",
-                                  "goodput/s", "slowdown"), rows, note)
+                                  "goodput/s", "slowdown"), rows, " ".join(notes))
 
 
 def shown(value: Any, unit: str = "") -> str:

@@ -72,7 +72,7 @@ class Scenario:
         queue_limit: Most requests outstanding at one replica; None: as many as the engine's front end takes.
         overflow: What becomes of a request that comes when all replicas are at that limit: "shed": it is refused and
             may be tried again; "fcfs", "priority" and "fair": it waits at the router, to be handed on in the order of
-            arrival, the most urgent first, or each tenant in turn.
+            arrival, the most urgent first, or each tenant in turn, whatever was handed on to it without a wait.
         classes: What is due to each tenant, such as {"chat": {"priority": 0, "ttft": 500}}: the priority of its
             requests, for engines and an overflow that heed it, and objectives in place of those of goodput.
         autoscale: Start and drain replicas as the load asks for: "queue:N" requests outstanding a replica, or
@@ -167,6 +167,11 @@ class Scenario:
     def behind_router(self) -> bool:
         """Whether there is a router between client and engine."""
         return self.replicas > 1 or self.queue_limit is not None or self.autoscale is not None
+
+    @property
+    def most_replicas(self) -> int:
+        """How many replicas there may be at once."""
+        return self.replicas if self.autoscale is None or self.max_replicas is None else self.max_replicas
 
     def but(self, **changes: Any) -> Scenario:
         """The same scenario with some fields changed."""

@@ -9,6 +9,7 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import inf
 from typing import Any, NoReturn
 
 from simpy import Environment
@@ -177,4 +178,12 @@ def _stalled(replica: Replica, finished: int, accepted: int) -> NoReturn:
     waits = f"; the head of the queue has {queue.waiting[0]}" if queue.waiting else ""
     raise StalledError(f"{replica.policy.name}: stalled at {replica.env.now / 1e9:.6f} s with {len(queue.waiting)} "
                        f"waiting and {len(queue.running)} running, {finished} of {accepted} answered, "
-                       f"{memory.free} of {memory.capacity} blocks free{waits}")
+                       f"{memory.free} of {memory.capacity} blocks free{waits}; {_next_move(replica.policy)}")
+
+
+def _next_move(policy: Policy) -> str:
+    """What would get a stalled replica going."""
+    if policy.settings().get("max_wait") == inf:
+        return ("with max_wait=inf it waits for a fuller batch than client or router let come: raise max_concurrency "
+                "or queue_limit, or lower max_wait or the size of the batch")
+    return "the engine's rule lets nobody on here: give it more memory, or another policy"

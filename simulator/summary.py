@@ -16,7 +16,7 @@ from simulator.bill import bill
 from simulator.distribution import PERCENTILE_METHOD
 from simulator.errors import InputError, choose
 from simulator.gate import VERDICTS
-from simulator.limits import STOPPED_BY
+from simulator.limits import QUEUE_LIMIT, STOPPED_BY
 from simulator.memory.base import UNLIMITED
 from simulator.metrics import METRICS, MS, json_keys
 from simulator.scenario import Scenario
@@ -190,7 +190,7 @@ def _resources(result: Result) -> dict[str, Any]:
             "slot_seconds": (slots.total or 0) / 1e9, "slots": result.slots.count,
             "slots_counted": slots.of, "filling_request_rate": result.filling_rate,
             "no_queue_share": bounds.get("nothing"),
-            **{f"stopped_by_{name}_share": bounds.get(name) for name in STOPPED_BY},
+            **{f"stopped_by_{name}_share": bounds.get(name) for name in (*STOPPED_BY, QUEUE_LIMIT)},
             "idle_slot_seconds": lost.idle_slots, "padding_seconds": lost.padding,
             "kv_usage_mean": used[0], "kv_usage_max": used[1], "steps": len(result.record.ends),
             "out_of_range_steps": result.record.out_of_range if ranged else None}

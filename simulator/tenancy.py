@@ -36,7 +36,7 @@ class Tenant:
         attainment: Share of its requests that were answered and met every objective of its class.
         request_goodput: How many of these there were a second, over the whole run.
         slowdown: Mean E2EL over the mean E2EL with no other tenant there, of the requests answered both times; None
-            where that was not simulated.
+            where that was not simulated. With an autoscaler the fleet alone is another one, and it may be below 1.
     """
 
     tenant: str

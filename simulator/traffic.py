@@ -55,7 +55,7 @@ def under_load(trace: Trace, scenario: Scenario) -> Trace:
     """The trace with the arrivals of the scenario's load."""
     saturated = scenario.load == "saturated"
     if scenario.shape or not saturated:
-        trace = _timed(trace, scenario)
+        trace = _told(_timed(trace, scenario), scenario)
     return trace.saturated() if saturated else trace
 
 
@@ -137,3 +137,14 @@ def _timed(trace: Trace, scenario: Scenario) -> Trace:
     if shape is None:
         return trace
     return traces.shaped(trace, shape, scenario.burstiness, chance, cut=scenario.num_prompts is not None)
+
+
+def _told(trace: Trace, scenario: Scenario) -> Trace:
+    """The trace with a note of what became of the rates that mix and tenants state."""
+    if not scenario.mix and not scenario.tenants:
+        return trace
+    if scenario.request_rate is not None:
+        return trace.noted("request_rate takes the place of these rates, and leaves their proportions")
+    if scenario.rate_scale != 1:
+        return trace.noted(f"rate_scale makes each of these rates {scenario.rate_scale:g} times as high")
+    return trace

@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "cost_models"},
               "calibration": {"cost_models", "simulator", "traces"}}
 MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupancy trace_events throughput metrics "
-            "limits tail filling fullness frames saved summary cluster served tenancy balance details measured display "
-            "facts remarks run_tables")
+            "doors limits tail filling fullness frames saved summary cluster served tenancy balance details measured "
+            "display facts remarks run_tables")
 LAYERS = ["errors version guard distribution tables account columns areas statistics", "request record", "batch",
           "memory checks",
           "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",

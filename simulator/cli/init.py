@@ -16,12 +16,14 @@ from simulator.cli.output import free_path
 from simulator.launching import Launch, translate
 from simulator.policies.making import make_policy
 from simulator.saved import write_whole
-from simulator.scenario import scenario_of
+from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios import ScenarioFile
 from simulator.scenarios.recording import plain
 from simulator.scenarios.template import template
 
 OUTPUT = "scenario.yaml"
+NO_GPU = (f"A command line does not say on which GPU it runs: {Scenario.gpu} is taken; give --gpu, of those that "
+          "batchsim list gpus names")
 
 
 @with_flags
@@ -47,12 +49,14 @@ def init(simulated: Simulated, common: Common,
     launch = None if command is None else translate(command, typed)
     said = _said(simulated, {} if launch is None else launch.fields, typed)
     _check(said)
-    write_whole(path, template(said, _notes(command, launch), output))
+    write_whole(path, template(said, _notes(command, launch, said), output))
     if common.json:
         print_json(_document(path, said, launch))
         return
     for line in [] if launch is None else launch.told():
         answers().print(one_line(line), markup=False)
+    if launch is not None and "gpu" not in said:
+        note(NO_GPU)
     if not common.quiet:
         note(f"written to {path}: run it with batchsim run --scenario {path}")
 
@@ -71,13 +75,13 @@ def _check(said: dict[str, Any]) -> None:
     make_policy(scenario.policy, scenario.knobs)
 
 
-def _notes(command: str | None, launch: Launch | None) -> list[str]:
+def _notes(command: str | None, launch: Launch | None, said: dict[str, Any]) -> list[str]:
     """What the head of the file says of where it comes from."""
     if launch is None:
         return []
     lines = [f"From: {one_line(str(command))}", *(f"{flag} is not modelled: {why}" for flag, why in
                                                   launch.not_modelled.items())]
-    return [*lines, "A command line does not say on which GPU it runs: gpu below does."]
+    return lines if "gpu" in said else [*lines, NO_GPU]
 
 
 def _document(path: Path, said: dict[str, Any], launch: Launch | None) -> dict[str, Any]:

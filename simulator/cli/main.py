@@ -93,9 +93,8 @@ def _complain(error: BaseException) -> int:
         note(f"batchsim: {where} (run again with --debug for the traceback)")
     elif isinstance(error, OSError):
         note(f"batchsim: {_system(error)}")
-    elif isinstance(error, StalledError):
-        note(f"batchsim: {error}; the engine's rule lets nobody on here: give it more memory, or another policy")
-    elif isinstance(error, PolicyError) and any(name.startswith(PREFIX) for name in sys.modules):
+    elif isinstance(error, StalledError) or (
+            isinstance(error, PolicyError) and any(name.startswith(PREFIX) for name in sys.modules)):
         note(f"batchsim: {error}")
     else:
         note(f"batchsim: internal error: {type(error).__name__}: {error}; run again with --debug for the traceback")

@@ -39,6 +39,14 @@ def _print_batch(console: Console, full: Fullness) -> None:
 def _gpus(summary: Mapping[str, Any]) -> str:
     size, routed = summary["tensor_parallel_size"], ""
     if summary["router"] is not None:
-        count = f"{summary['replicas']:,} replicas" if summary["replicas"] > 1 else "1 replica"
-        routed = f"{count} behind {summary['router']}, each on "
+        routed = f"{_replicas(summary)} behind {summary['router']}, each on "
     return routed + (f"{size} x {summary['gpu']} (tp{size})" if size > 1 else str(summary["gpu"]))
+
+
+def _replicas(summary: Mapping[str, Any]) -> str:
+    """How many there are, or may be."""
+    count = f"{summary['replicas']:,} replica{'s' if summary['replicas'] > 1 else ''}"
+    if summary["autoscale"] is None:
+        return count
+    bounds = f"{summary['min_replicas']:,} to {summary['max_replicas']:,}"
+    return f"{count} to begin with, {bounds} by {summary['autoscale']},"

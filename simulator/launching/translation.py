@@ -16,6 +16,8 @@ from simulator.launching.vllm import VLLM
 from simulator.launching.words import Given, command_of, flags_of
 
 ENGINES = (VLLM, SGLANG, TGI, TENSORRT_LLM)
+EAGER = "the host time of launching every kernel, which makes small steps longer: scheduler_overhead may state it"
+"""What a step costs without CUDA graphs, beyond the padding that it is spared."""
 
 
 @dataclass
@@ -26,7 +28,8 @@ class Launch:
         engine: That it starts.
         fields: Of Scenario.
         mapped: By flag as it was written, the field or knob that it set.
-        not_modelled: By flag, what it would change in the engine that the simulation does not know.
+        not_modelled: By flag, what it would change in the engine that the simulation does not know; one of them may
+            set a field, too.
         aside: Flags that change no schedule.
         before: Words in front of the engine's name.
     """
@@ -123,6 +126,8 @@ def _set(found: Launch, extra: Fields, given: Given, flag: Flag) -> None:
         found.fields[name] = value
     else:
         found.fields[name] = {**found.fields.get(name, {}), inner: value}
+    if (name, value) == ("cuda_graph_sizes", "none"):
+        found.not_modelled[given.written] = EAGER
     found.mapped[f"{given.written} {text}".rstrip()] = _told(flag, value)
 
 

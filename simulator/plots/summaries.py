@@ -28,7 +28,8 @@ LATENCIES = ("ttft", "tpot", "itl", "e2el", "queue_time")
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 """Of the runs, in their order; after the last it begins again."""
 STOPPED = {"no_queue_share": "#e9e9e9", "stopped_by_step_share": "#f2d3e4", "stopped_by_cap_share": "#e5a5c9",
-           "stopped_by_budget_share": PURPLE, "stopped_by_memory_share": "#8f4a74", "stopped_by_batch_share": "#a9a4c4"}
+           "stopped_by_budget_share": PURPLE, "stopped_by_memory_share": "#8f4a74", "stopped_by_batch_share": "#a9a4c4",
+           "stopped_by_queue_limit_share": VERMILION}
 """What stops a queue, in the colours of the ledgers."""
 ROW, MARGIN = 0.26, 0.9
 """Inches: a line of a figure, and what stands above and below all of them."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from simulator.account import Account
 from simulator.errors import InputError
+from simulator.limits import LIMITS
 from simulator.run_tables import shown, tables
 
 Record = Mapping[str, Any]
@@ -50,10 +51,10 @@ def _told(run: Record) -> Iterator[str]:
         yield f"Each further token takes {shown(run['median_tpot_ms'])} ms for the median request."
     if run["request_goodput"] is not None:
         yield f"{shown(run['request_goodput'])} requests/s meet every objective ({run['goodput']})."
-    stops = {name: run.get(f"stopped_by_{name}_share") or 0.0 for name in ("cap", "budget", "memory", "batch")}
+    stops = {name: run.get(f"stopped_by_{name}_share") or 0.0 for name in LIMITS}
     most = max(stops, key=lambda name: stops[name])
-    yield (f"In {stops[most]:.0%} of the time in steps the queue is stopped by the {most}, more than by anything else."
-           if stops[most] >= 0.005 else "Hardly ever does a request wait for a slot.")
+    yield (f"In {stops[most]:.0%} of the time in steps the {most.replace('_', ' ')} keeps others out, more than "
+           "anything else." if stops[most] >= 0.005 else "Hardly ever does a request wait for a slot.")
 
 
 def _words(runs: Mapping[str, Record], name: str) -> tuple[str, ...]:

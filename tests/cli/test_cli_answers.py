@@ -111,6 +111,13 @@ def test_replicas_and_tenants_have_tables(batchsim: Call) -> None:
     assert found["worst_slowdown"] >= 1
 
 
+def test_a_fleet_that_scales_says_so_above_its_answer(batchsim: Call) -> None:
+    status, out, _ = batchsim("run", "--num-prompts", "60", "--autoscale", "queue:4", "--max-replicas", "3")
+    assert status == 0
+    assert ("1 replica to begin with, 1 to 3 by queue:4, behind round-robin, each on h100-80" in
+            " ".join(out.split()))
+
+
 def test_inf_is_taken_as_a_bound(batchsim: Call) -> None:
     out = answer(batchsim, "run", "--json", "--num-prompts", "50", "--request-rate", "inf", "--kv-capacity-tokens",
                  "inf", "--set", "max_num_seqs=inf", "--set", "vllm.max_num_batched_tokens=inf", "--max-concurrency",

@@ -140,6 +140,15 @@ def test_init_translates_a_command_line(batchsim: Call, ask: Callable[..., dict[
     assert found["scenario"]["knobs"] == {"max_num_seqs": 64}
 
 
+def test_init_says_which_gpu_it_takes_where_nobody_does(batchsim: Call, tmp_path: Path) -> None:
+    said = "A command line does not say on which GPU it runs: h100-80 is taken; give --gpu"
+    assert batchsim("init", "--from", VLLM)[2].startswith(f"{said}, of those that batchsim list gpus names\nwritten to")
+    assert said in (tmp_path / "scenario.yaml").read_text().replace("\n# ", " ")
+    for known in (("--gpu", "h100-80"), ("--scenario", "scenario.yaml")):
+        assert "which GPU" not in batchsim("init", "--from", VLLM, *known, "--force")[2]
+        assert "which GPU" not in (tmp_path / "scenario.yaml").read_text()
+
+
 def test_init_writes_a_shape_of_ones_own(batchsim: Call, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({
         "architectures": ["MistralForCausalLM"], "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 8,

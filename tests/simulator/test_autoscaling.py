@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from test_cluster import scenario, trace_of
 
 from cost_models import Constant
+from simulator.balance import shares
 from simulator.cluster import Cluster
 from simulator.result import Result
+from simulator.run_tables import NEVER_READY, tables
 from simulator.simulate import run
 
 S = 10 ** 9
@@ -60,6 +64,20 @@ def test_one_that_is_still_starting_is_called_off_first() -> None:
     result = scaled((0, 4, 2), (0, 4, 2), (40, 4, 1), startup_delay=20.0, cooldown=2.0)
     assert lives(result) == [(0, 0, None, None), (1, None, None, 4)]
     assert result.summary()["gpu_seconds"] == 41 + 3
+    there, never = shares(result)
+    assert (there.replica, there.requests, there.ordered_s, there.ready_s, there.stopped_s) == (1, 3, 0, 0, 41)
+    assert (never.replica, never.requests, never.busy, never.ordered_s, never.ready_s, never.stopped_s) == (
+        None, 0, None, 1, None, 4)
+    table = next(each for each in tables({"": json.loads(result.to_json())}) if each.title == "Replicas")
+    assert table.rows[1] == ("-", "0", "0", "-", "-", "0", "1.0", "-", "4.0")
+    assert table.note == NEVER_READY
+
+
+def test_a_replica_is_paid_from_its_order_on() -> None:
+    result = scaled((0, 4, 6), (0, 4, 6), (0, 4, 6), (0, 4, 6))
+    assert [(each.ordered_s, each.ready_s, each.stopped_s) for each in shares(result)] == [
+        (0, 0, 12), (1, 5, 12), (1, 5, 12)]
+    assert sum(each.stopped_s - each.ordered_s for each in shares(result)) == result.summary()["gpu_seconds"]
 
 
 def test_a_share_of_the_slots_may_be_the_target() -> None:

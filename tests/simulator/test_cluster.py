@@ -9,7 +9,8 @@ import pytest
 
 import simulator as sim
 from cost_models import Constant
-from simulator.errors import InputError
+from simulator.errors import InputError, StalledError
+from simulator.remarks import remarks
 from simulator.routing import ROUTERS
 from simulator.scenario import Scenario
 from simulator.simulate import run
@@ -49,9 +50,10 @@ def test_each_replica_does_what_it_does_alone() -> None:
 
 def test_one_replica_behind_a_router_is_one_replica() -> None:
     rows = [(0, 4, 3), (3, 9, 5), (5, 4, 2), (12, 30, 7), (25, 4, 40), (26, 4, 1)]
-    alone, routed = (run(scenario(trace_of(*rows), **fields)) for fields in ({}, {"queue_limit": 6}))
+    alone, routed = (run(scenario(trace_of(*rows), **fields)) for fields in ({}, {"queue_limit": 7}))
     assert (alone.cluster is None, routed.cluster is None) == (True, False)
-    told = ("router", "queue_limit", "overflow", "shed", "peak_replicas", "busiest_replica", "slots_counted", "date")
+    told = ("stopped_by_queue_limit_share", "filling_request_rate", "router", "queue_limit", "overflow", "shed",
+            "peak_replicas", "busiest_replica", "slots_counted", "date")
     one, other = ({name: value for name, value in result.summary().items() if name not in told}
                   for result in (alone, routed))
     assert one == other
@@ -92,6 +94,24 @@ def test_whom_no_replica_takes_is_shed_and_may_try_again() -> None:
     assert (summary["completed"], summary["failed"], summary["shed"], summary["retried"]) == (4, 0, 4, 4)
     assert again.requests["tries"].tolist() == [1, 1, 3, 3]
     assert again.timeline.sent.tolist() == [0, 0, 60, 60]
+
+
+def test_a_router_with_one_replica_says_that_it_chooses_nothing() -> None:
+    def told(**fields) -> bool:
+        return any("nothing to choose" in line for line in remarks(run(scenario(trace_of((0, 4, 2)), **fields))))
+
+    assert told(router="power-of-two")
+    assert told(router="power-of-two", queue_limit=3)
+    assert not told(router="power-of-two", replicas=2)
+    assert not told(router="power-of-two", autoscale="queue:3", max_replicas=2)
+    assert not told()
+
+
+@pytest.mark.parametrize("fields", [{"replicas": 2, "max_concurrency": 4}, {"queue_limit": 2, "overflow": "fcfs"}])
+def test_batches_that_no_replica_can_fill_stall_with_a_next_move(fields: dict[str, object]) -> None:
+    waiting = {"policy": "static", "knobs": {"max_batch_size": 4, "max_wait": float("inf")}}
+    with pytest.raises(StalledError, match="raise max_concurrency or queue_limit, or lower max_wait"):
+        run(scenario(trace_of(*[(0, 4, 2)] * 12), **waiting, **fields))
 
 
 def test_whoever_waits_at_the_router_is_sent_when_it_was_sent() -> None:

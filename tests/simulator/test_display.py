@@ -10,7 +10,7 @@ from worlds import trace_of
 
 import simulator as sim
 from cost_models import Constant
-from simulator.run_tables import latencies, numbers, tables
+from simulator.run_tables import ALONE_SCALES, latencies, numbers, tables
 
 TRACE = trace_of([(0, 5, 3), (0, 5, 9), (40_000_000, 8, 2), (90_000_000, 8, 4)])
 WORLD = {"cost_model": Constant(10_000_000), "kv_capacity_tokens": 1000}
@@ -77,9 +77,18 @@ def test_latencies_have_the_percentiles_of_the_run() -> None:
 
 
 def test_many_replicas_are_told_by_their_ends() -> None:
-    share = {"requests": 1, "output_tokens": 1, "kv_usage_mean": 0.5, "preemptions": 0, "ready_s": 0.0,
-             "stopped_s": 1.0}
+    share = {"requests": 1, "output_tokens": 1, "kv_usage_mean": 0.5, "preemptions": 0, "ordered_s": 0.0,
+             "ready_s": 0.0, "stopped_s": 1.0}
     run = {"replica_stats": [{"replica": at, "busy": at / 100, **share} for at in range(1, 41)]}
     found = tables({"a": run})[-1]
     assert [row[0] for row in found.rows] == ["40", "39", "38", "37", "36", "35", "6", "5", "4", "3", "2", "1"]
     assert found.note == "The busiest and the idlest; 28 between."
+
+
+def test_a_slowdown_against_another_fleet_says_so() -> None:
+    tenant = {"tenant": "a", "requests": 1, "completed": 1, "median_ttft_ms": 1.0, "p99_ttft_ms": 1.0,
+              "attainment": None, "request_goodput": None}
+    run = {"tenant_stats": [tenant | {"slowdown": 0.9}], "autoscale": "queue:3"}
+    assert tables({"a": run})[-1].note == ALONE_SCALES
+    assert not tables({"a": run | {"autoscale": None}})[-1].note
+    assert not tables({"a": run | {"tenant_stats": [tenant | {"slowdown": None}]}})[-1].note

@@ -16,6 +16,7 @@ from cost_models import MODELS, kv_pool
 from simulator.errors import InputError
 from simulator.launching import ENGINES, translate
 from simulator.launching.engine import Engine, Flag
+from simulator.launching.translation import EAGER
 from simulator.policies import POLICIES
 from simulator.policies.making import make_policy
 from simulator.scenario import FIELDS, Scenario, scenario_of
@@ -108,6 +109,17 @@ def test_every_flag_is_accounted_for() -> None:
         "--max-model-len auto": "a length that the engine fits to its memory: the model's is taken"}
     assert (found.aside, found.before) == (["--served-model-name", "--port"], ["CUDA_VISIBLE_DEVICES=0"])
     assert found.told()[0] == f"{LLAMA} sets model: llama-3.1-8b"
+
+
+@pytest.mark.parametrize("line", [
+    f"vllm serve {LLAMA} --enforce-eager", f"sglang serve {LLAMA} --disable-cuda-graph",
+    f"text-generation-launcher --model-id {LLAMA} --cuda-graphs 0"])
+def test_without_cuda_graphs_padding_goes_and_host_time_is_told(line: str) -> None:
+    found, flag = translate(line), line.split()[-2 if line.endswith("0") else -1]
+    assert found.fields["cuda_graph_sizes"] == "none"
+    assert found.not_modelled == {flag: EAGER}
+    assert f"{flag} is not modelled: {EAGER}" in found.told()
+    assert EAGER not in translate(f"vllm serve {LLAMA} --cuda-graph-sizes 1 2").not_modelled.values()
 
 
 def test_what_is_said_otherwise_wins() -> None:

@@ -174,3 +174,65 @@ def test_whoever_tries_again_elsewhere_is_counted_once() -> None:
     assert found.summary()["retried"] > 10
     assert sum(tail.counts.values()) == tail.requests > 1
     assert sum(tail.shares.values()) == pytest.approx(1)
+
+
+def routed(rows: list[tuple[int, ...]], **fields: object) -> Result:
+    """One request at a time at each replica, of one step a token."""
+    options = {"cost_model": Constant(STEP), "kv_capacity_tokens": float("inf"), "queue_limit": 1}
+    return simulate(trace_of(rows), **(options | fields))
+
+
+def test_who_waits_at_the_router_is_no_nobody() -> None:
+    """The first runs from 0 to 2000 and the second from 2000 to 5000: the limit of one is never left free."""
+    found = routed([(0, 4, 2), (500, 4, 3)], overflow="fcfs")
+    assert found.limits is not None
+    assert (found.limits["nothing"], found.limits["queue_limit"]) == (0, 1)
+    assert found.summary()["stopped_by_queue_limit_share"] == 1
+
+
+def test_who_comes_to_a_full_replica_and_is_refused_is_no_nobody() -> None:
+    """Two places: one is free until 1000, none until 3000, when both leave. The third request is refused."""
+    found = routed([(0, 4, 3), (900, 4, 2), (1500, 4, 1)], queue_limit=2)
+    assert found.summary()["shed"] == 1
+    assert found.limits is not None
+    assert (found.limits["nothing"], found.limits["queue_limit"]) == (0.3, 0.7)
+
+
+def test_the_door_is_open_while_one_of_two_replicas_takes_a_request() -> None:
+    """Both have one from 500 to 2000; the other is busy for 3000 in all: shut for 1500 of 2000 and of 3000."""
+    found = routed([(0, 4, 2), (500, 4, 3)], replicas=2)
+    assert found.limits is not None
+    assert found.limits["queue_limit"] == pytest.approx((1500 + 1500) / (2000 + 3000))
+
+
+def test_who_hangs_up_leaves_a_place() -> None:
+    """The first hangs up at 3900 and is gone at 4000; the second comes at 3500 and runs alone until 7000."""
+    found = routed([(0, 4, 9), (3500, 4, 3)], queue_limit=2, request_timeout=3.9e-6)
+    assert found.summary()["aborted"] == 1
+    assert found.limits is not None
+    assert found.limits["queue_limit"] == 500 / 7000
+
+
+def test_the_front_end_of_an_engine_shuts_its_door_too() -> None:
+    found = simulate(trace_of([(0, 4, 3), (0, 4, 3)]), "tgi", knobs={"max_concurrent_requests": 1},
+                     cost_model=Constant(STEP), kv_capacity_tokens=1000)
+    assert found.cluster is None
+    assert found.summary()["failed"] == 1
+    assert found.summary()["stopped_by_queue_limit_share"] == 1
+
+
+def test_a_drained_replica_has_no_place() -> None:
+    """Two replicas from 5 s on; the second is drained at 16 s, and from 30 to 32 s the first one is full."""
+    second = 10 ** 9
+    rows = [(0, 4, 13), (0, 4, 8), (30 * second, 4, 2)]
+    found = routed(rows, cost_model=Constant(second), overflow="fcfs", autoscale="queue:1", max_replicas=3,
+                   startup_delay=4.0, cooldown=3.0)
+    assert found.limits is not None
+    # Steps run from 0 to 13 s, from 5 to 13 s, and from 30 to 32 s: all the while nobody else would be taken.
+    assert found.limits["queue_limit"] == 1
+
+
+def test_a_fleet_that_may_grow_is_filled_when_it_has_grown() -> None:
+    """Each slot has three steps a request; of 256 slots the limit leaves two."""
+    fields = {"autoscale": "queue:2", "max_replicas": 5, "queue_limit": 2}
+    assert routed([(0, 4, 3)], **fields).filling_rate == pytest.approx(5 * 2 / 3 * 1e6)

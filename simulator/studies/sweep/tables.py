@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from simulator.limits import LIMITS
 from simulator.statistics import LEVEL
 from simulator.studies.certainty_tables import mean
 from simulator.studies.differences import Difference
@@ -21,7 +22,6 @@ EVENTS = {"preemptions": "preempted"}
 INTERVALS = f"Mean difference and its {LEVEL:.0%} interval (Student's), in pairs: what both points share cancels out."
 NOTE = ("limit: what stops the queue most, and in which share of the time. * in the Pareto set: no other point has "
         "more output tok/s for each user and for each GPU.")
-LIMITS = ("cap", "budget", "memory", "batch")
 NOTICED = 0.005
 """The share from which on a limit is told."""
 
@@ -64,7 +64,7 @@ def _limit(each: Record) -> str:
     """What stops the queue most; a dash where hardly anything does."""
     shares = {limit: each.get(f"stopped_by_{limit}_share") or 0.0 for limit in LIMITS}
     most = max(shares, key=lambda limit: shares[limit])
-    return f"{most} {shares[most]:.0%}" if shares[most] >= NOTICED else "-"
+    return f"{most.replace('_', ' ')} {shares[most]:.0%}" if shares[most] >= NOTICED else "-"
 
 
 def _number(value: Any) -> str:
