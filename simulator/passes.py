@@ -92,8 +92,7 @@ class Passes:
         steps = len(ends)
         excess = pricing.excess(under_way.costs[:steps], under_way.bare) if under_way.bare else 0
         record.plans.append((under_way.start, steps, *under_way.row, excess))
-        record.ends.extend(ends)
-        record.used.extend(under_way.used)
+        record.ran(ends, under_way.used)
         if pricing.ranged and (not pricing.bounds or not within(pricing.bounds, under_way.priced, steps)):
             record.out_of_range += pricing.out_of_range(under_way.priced, steps)
 
