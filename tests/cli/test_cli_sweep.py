@@ -152,8 +152,9 @@ def test_what_they_refuse(line: str, told: str, refused: Refused) -> None:
 
 
 @pytest.mark.parametrize(("text", "told"), [
-    ("- 3\n", "must be a list of mappings"), ("{", "cannot be read"), ("3", "must be a list of mappings"),
-    ("!!python/object/apply:os.system [ls]", "cannot be read")])
+    ("- 3\n", "must be a list of mappings"), ("{", "line 1: not YAML"), ("3", "must be a list of mappings"),
+    ("- {seed: 1, seed: 2}", "line 1: key 'seed' appears twice"), ("- &a {seed: 1}\n- *a", "anchors and aliases"),
+    ("!!python/object/apply:os.system [ls]", "line 1: tags (.*) are not read")])
 def test_a_list_that_cannot_be_read_is_one_line(text: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(text)
     with pytest.raises(InputError, match=told) as caught:
@@ -167,6 +168,8 @@ def test_names_and_values_as_they_are_typed(tmp_path: Path) -> None:
         "mix.azure-code-2023": [2]}
     assert spaces(["a=1..9", "b=0.5..2", "c=x,y"]) == {"a": (1, 9), "b": (0.5, 2), "c": ["x", "y"]}
     assert spelled("goodput.ttft") == "goodput.ttft"
+    (tmp_path / "plain.yaml").write_text("- {router: no, noise: 1e-1, seed: inf}")    # no is a word
+    assert listed(str(tmp_path / "plain.yaml")) == [{"router": "no", "noise": 0.1, "seed": float("inf")}]
     (tmp_path / "named.json").write_text('{"first": {"seed": 1}, "second": {"seed": 2}}')
     assert listed(str(tmp_path / "named.json")) == [{"seed": 1}, {"seed": 2}]
 
