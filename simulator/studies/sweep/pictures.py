@@ -74,7 +74,7 @@ def _metric(records: Sequence[Record], metric: str | None) -> str:
                 if any(isinstance(each.get(name), int | float) and not isinstance(each.get(name), bool)
                        for each in records)]
     if metric is not None:
-        return choose("metric", metric, measured)
+        return choose("metric", metric, measured, "the names in summary.csv")
     if found := [name for name in DEFAULTS if name in measured]:
         return found[0]
     raise InputError("no point has an output throughput: nothing was served, or these are no results of a sweep")

@@ -123,7 +123,7 @@ def _objective(name: str | None, options: Mapping[str, Any]) -> str:
         raise InputError("request_goodput needs an objective: give --goodput ttft:500,tpot:50, for example")
     percentiles = tuple(options.get("percentiles", (99,)))
     known = [key for metric, each in METRICS.items() if each.better for key in json_keys(metric, percentiles)]
-    return choose("objective", name, known)
+    return choose("objective", name, known, "the glossary of the README, or those in summary.csv")
 
 
 def _optuna() -> Any:

@@ -122,7 +122,7 @@ def _check_names(policies: Sequence[str], names: Iterable[str]) -> None:
         owned = [kinds[owner]] if owner in kinds else list(kinds.values())
         knobs = [each for kind in owned for each in kind.knobs()]
         choose(f"field or knob of {', '.join([owner] if owner else kinds)}", knob,
-               dict.fromkeys([*knobs, *(() if owner else FIELDS)]))
+               dict.fromkeys([*knobs, *(() if owner else FIELDS)]), "batchsim init -o scenario.yaml")
 
 
 def as_field(name: str, value: Any) -> Any:
