@@ -76,10 +76,39 @@ def test_resuming_a_finished_sweep_changes_nothing_and_a_larger_one_runs_what_is
     assert {name: text for name, text in before.items() if name.startswith("points")}.items() <= after.items()
 
 
-def test_other_percentiles_are_measured_anew(batchsim: Call, tmp_path: Path) -> None:
+def test_other_percentiles_are_measured_anew_if_forced(batchsim: Call, tmp_path: Path) -> None:
     batchsim("sweep", *FEW, *GRID, "-o", "out")
     batchsim("sweep", *FEW, *GRID, "-o", "out", "--resume", "--metric-percentiles", "90")
+    assert "p90_ttft_ms" not in json.loads((tmp_path / "out" / "summary.json").read_text())[0]
+    batchsim("sweep", *FEW, *GRID, "-o", "out", "--resume", "--metric-percentiles", "90", "--force")
     assert "p90_ttft_ms" in json.loads((tmp_path / "out" / "summary.json").read_text())[0]
+
+
+def test_other_settings_do_not_replace_the_summary_unasked(refused: Refused, batchsim: Call, tmp_path: Path) -> None:
+    batchsim("sweep", *FEW, *GRID, "-o", "out")
+    before = contents(tmp_path / "out")
+    other = ("sweep", "--num-prompts", "20", "--workers", "1", *GRID, "-o", "out", "--resume")
+    assert refused(*other) == ("out has 4 points of other settings, and none that is asked for now: give another "
+                               "directory, or --force to leave them out of its summaries")
+    assert contents(tmp_path / "out") == before
+    left = "out also has 4 points that this sweep does not ask for: its summaries and figures leave them out\n"
+    assert batchsim(*other, "--force")[2].endswith(left)
+    fewer = batchsim("sweep", *FEW, "--vary", "max_num_seqs=2", "--vary", "request-rate=2", "-o", "out", "--resume")
+    assert fewer[0] == 0
+    assert fewer[2].endswith("out also has 7 points that this sweep does not ask for: its summaries and figures leave "
+                             "them out\n")
+
+
+def test_no_name_and_no_value_is_cut(batchsim: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = ("sweep", *FEW, "--policy", "tensorrt_llm", "--vary", "max_tokens=exact,1024", "--quiet",
+            "--vary", "capacity_scheduler_policy=GUARANTEED_NO_EVICT,MAX_UTILIZATION", "-o")
+    for columns in (40, 70, 100, 120):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        out = batchsim(*wide, str(columns))[1]
+        assert "\N{HORIZONTAL ELLIPSIS}" not in out
+        assert max(map(len, out.splitlines())) <= columns
+        for word in ("capacity_scheduler_policy", "GUARANTEED_NO_EVICT", "MAX_UTILIZATION", "max_tokens", "tok/s/GPU"):
+            assert word in out
 
 
 def test_a_point_that_fails_is_reported_with_its_scenario(batchsim: Call, tmp_path: Path) -> None:
@@ -127,9 +156,9 @@ def test_tuning(batchsim: Call) -> None:
                "--set", "max_num_seqs=1", "--quiet")
     status, out, _ = batchsim(*command, "-o", "one")
     assert status == 0
-    assert "Best output_throughput: max_num_seqs=" in out
+    assert "Best output tokens/s: " in out
     again = batchsim(*command, "-o", "two", "--json")[1]
-    assert f"Best output_throughput: {json.loads(again)['best']}\n" in out
+    assert f" with {json.loads(again)['best']}" in out
 
 
 @pytest.mark.parametrize(("line", "told"), [
