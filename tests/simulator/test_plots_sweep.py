@@ -86,7 +86,8 @@ def test_points_at_one_place_share_a_name_and_no_two_names_cross() -> None:
     assert 2 <= len(boxes) <= 4
 
 
-SEARCH = pd.DataFrame({"max_num_seqs": [16.0, 64.0, 1024.0], "block_size": [8.0, 16.0, 16.0], "goodput": [1.0, 9.0, 9.0]})
+SEARCH = pd.DataFrame({"max_num_seqs": [16.0, 64.0, 1024.0], "block_size": [8.0, 16.0, 16.0],
+                       "goodput": [1.0, 9.0, 9.0]})
 
 
 @pytest.mark.parametrize(("less", "best", "told"), [
