@@ -78,7 +78,7 @@ def _set(points: DataFrame) -> DataFrame:
 def _names(best: DataFrame) -> list[tuple[str, float, float]]:
     """Of very many points those that are spread evenly, from the last one backwards."""
     return [(name, x, y) for name, x, y in
-            best[["name", *AXES]].iloc[::-(-len(best) // NAMED)].itertuples(index=False) if name]
+            best[["name", *AXES]].iloc[::len(best) // -NAMED].itertuples(index=False) if name]
 
 
 def _dress(axes: Axes, highest: float) -> None:

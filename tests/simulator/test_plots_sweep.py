@@ -75,8 +75,8 @@ def test_points_of_which_none_has_a_rival_are_named_by_their_loads() -> None:
 
 
 def test_points_at_one_place_share_a_name_and_no_two_names_cross() -> None:
-    crowd = pd.DataFrame({"tokens_per_user": [10.0, 10.0, 10.001, 10.002, 20.0],
-                          "tokens_per_gpu": [900.0, 900.0, 899.0, 898.0, 500.0], "pareto": True,
+    crowd = pd.DataFrame({"tokens_per_user": [20.0, 20.0, 10.0, 10.001, 10.002],
+                          "tokens_per_gpu": [500.0, 500.0, 900.0, 899.0, 898.0], "pareto": True,
                           "name": [f"a_rather_long_name={at}" for at in range(5)]})
     figure = pareto_figure(crowd)
     [axes] = figure.axes
@@ -84,6 +84,14 @@ def test_points_at_one_place_share_a_name_and_no_two_names_cross() -> None:
     boxes = [text.get_window_extent() for text in axes.texts]
     assert all(not box.count_overlaps(boxes[:at]) for at, box in enumerate(boxes))
     assert 2 <= len(boxes) <= 4
+
+
+def test_the_name_of_a_point_stands_beside_it_and_not_beside_its_neighbour() -> None:
+    near = pd.DataFrame({"tokens_per_user": [20.0, 20.4, 33.0], "tokens_per_gpu": [2111.0, 2109.0, 2025.0],
+                         "pareto": True, "name": ["by=fcfs", "by=fair", "by=shed"]})
+    [axes] = pareto_figure(near).axes
+    fair, fcfs = (next(text for text in axes.texts if text.get_text().endswith(name)) for name in ("fair", "fcfs"))
+    assert (fcfs.get_ha(), fair.get_ha()) == ("right", "left")    # each leads away from the other
 
 
 SEARCH = pd.DataFrame({"max_num_seqs": [16.0, 64.0, 1024.0], "block_size": [8.0, 16.0, 16.0],

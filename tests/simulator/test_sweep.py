@@ -313,6 +313,10 @@ def test_tuning_goes_the_way_of_what_is_better() -> None:
     pytest.importorskip("optuna", reason="needs optuna: pip install 'batchsim[tune]'")
     found = tune({"max_num_seqs": [1, 12]}, trials=4, objective="p99_e2el_ms", trace=TRACE, load="saturated")
     assert found.best in ("max_num_seqs=12", "as given")
+    assert len(found.outcomes) == 3
+    value = found.outcomes[found.best].value["p99_e2el_ms"]    # type: ignore[union-attr]
+    assert found.praise(found.best) == (
+        f"Best p99 E2EL, ms: {value:,.4g} with {found.best}, and 1 more that shows as much.")
 
 
 @pytest.mark.parametrize(("options", "told"), [

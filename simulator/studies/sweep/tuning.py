@@ -54,7 +54,7 @@ class Tuned(Sweep):
         """What the point with this key comes to, and how many others come to the same as it is shown."""
         shown = {each: f"{abs(value):,.4g}" for each in self.outcomes if (value := worth(self, each)) is not None}
         alike = sum(value == shown[key] for value in shown.values()) - 1
-        more = f", and {alike:,} more points that come to the same" if alike else ""
+        more = f", and {alike:,} more that show{'s' * (alike == 1)} as much" if alike else ""
         return f"Best {words(self.objective)}: {shown[key]} with {key}{more}."
 
 
