@@ -140,7 +140,8 @@ METRICS: dict[str, Metric] = {
         "Share of the time in steps in which nobody waits at the replica, but all replicas have as many requests as "
         "they take: who comes waits outside or is refused. Null without such a limit.", "lower"),
     "idle_slot_seconds": Metric("lost to idle slots", "slot-s",
-        "Slot-seconds in which a finished request holds a slot, or a slot is empty while somebody waits.", "lower"),
+        "Slot-seconds in which a finished request holds a slot, or a slot is empty while somebody waits at the "
+        "replica.", "lower"),
     "padding_seconds": Metric("lost to padding", "slot-s",
         "Slot-seconds by which padding makes steps longer, in the slots that do something useful.", "lower"),
     "kv_usage_mean": Metric("KV use, mean", "share",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from worlds import Affine
 
 from cost_models import Constant, CostModel
+from simulator.doors import shut
 from simulator.policies import (
     FasterTransformer,
     Orca,
@@ -109,3 +110,24 @@ def test_fast_equals_exact(scenario: Scenario) -> None:
     assert fast.to_json(detailed=True) == run(scenario).to_json(detailed=True)
     start, end = fast.record.bounds
     assert summary["gpu_seconds"] == pytest.approx(scenario.replicas * (end - start) / 1e9)
+
+
+@given(scenarios().filter(lambda scenario: scenario.queue_limit))
+@settings(max_examples=int(os.environ.get("EXAMPLES", "60")), deadline=None)
+def test_who_waits_at_the_router_does_so_while_its_door_is_shut(scenario: Scenario) -> None:
+    """All of a wait lies in intervals in which no replica takes a request, and nobody is handed on inside of one."""
+    found = run(scenario)
+    assert found.cluster is not None
+    assert scenario.queue_limit is not None
+    door = shut(zip(found.served, found.cluster.served, strict=True), found.setup.most_outstanding)
+    handed = np.concatenate([record.sent for record in found.cluster.records])
+    came = dict(found.record.sent.tolist())    # of several tries the last one
+    for row, at in handed.tolist():
+        event("waited" if came[row] < at else "at once")
+        if found.outcomes.tries[row] == 1:
+            assert door.within(np.array([came[row]]), np.array([at])) == at - came[row]
+        assert not ((door.start < at) & (at < door.end)).any()
+    shares = found.limits
+    if shares is not None:
+        assert min(shares.values()) >= 0
+        assert sum(shares.values()) == pytest.approx(1)
