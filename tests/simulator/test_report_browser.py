@@ -57,8 +57,10 @@ def test_figures_keep_their_size_on_a_phone_and_scroll_by_themselves(shown: Brow
 
 def test_a_click_sorts_a_table_by_size(shown: Browser, page: str) -> None:
     shown.open(page, DESK)
-    sizes = "['9.2 s', '900 ms', '-', '1,000', '20%', 'x'].sort(compare)"
-    assert shown.ask(sizes) == ["20%", "900 ms", "1,000", "9.2 s", "-", "x"]
+    sizes = "['9.2 s', '900 ms', '-', '1,000', '20%', 'x', '', '1.2.3'].sort(compare)"
+    assert shown.ask(sizes) == ["20%", "900 ms", "1,000", "9.2 s", "", "-", "1.2.3", "x"]
+    assert shown.ask("['2.87x', '1.00x', '2.71x', '10.5x', '2.69x'].sort(compare)") == [
+        "1.00x", "2.69x", "2.71x", "2.87x", "10.5x"]
     before = shown.ask(FIRST)
     shown.ask("document.querySelector('thead button').click()")
     assert shown.ask("document.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "ascending"
