@@ -36,6 +36,19 @@ for (const table of document.querySelectorAll("table")) {
   });
 }
 
+// Size: on a phone a drawing is as wide as the page, and becomes legible, and scrolls, when asked.
+const LARGER = "Enlarge the figure", FITTED = "Fit the figure to the page";
+
+for (const drawing of document.querySelectorAll(".drawing")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = LARGER;
+  button.addEventListener("click", () => {
+    button.textContent = drawing.classList.toggle("large") ? FITTED : LARGER;
+  });
+  drawing.after(button);
+}
+
 // Values: the words of the nearest mark of a curve, beside the pointer. Without this script a viewer shows the same
 // words where the pointer rests on the mark itself.
 const NEAR = 28;

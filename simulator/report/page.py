@@ -127,4 +127,4 @@ def _defined(chapter: Chapter) -> list[tuple[str, str]]:
 
 def _foot() -> Markup:
     return element("footer", f"Made by batchsim {__version__} from the files above. The page needs no network; its "
-                             "script only sorts tables and shows the values of curves.")
+                             "script only sorts tables, enlarges figures and shows the values of curves.")

@@ -21,7 +21,7 @@ from simulator.report.drawings import drawing
 from simulator.tables import Table
 
 EVIL = "<script>alert(1)</script>"
-VOID = {"meta", "link", "br", "img", "input", "hr"}
+VOID = {"meta", "link", "br", "wbr", "img", "input", "hr"}
 ACCOUNT = Account(f"Is {EVIL} safe?", ("Yes.", "a < b"), (Table("T", ("", "x"), (("row", "1"),), EVIL),),
                   (f"trace: {EVIL}", "cost model: c", "its error: 5%"), (EVIL,))
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9">{}</svg>'
