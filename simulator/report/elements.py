@@ -44,7 +44,8 @@ def table(found: Table) -> Markup:
     head = element("tr", *(element("th", _breakable(name), scope="col", class_=_kind(found, at)) if name else
                            element("td") for at, name in enumerate(found.header)))
     body = lines(*(element("tr", *(_cell(found, at, cell) for at, cell in enumerate(row))) for row in found.rows))
-    grid = element("table", element("caption", element("span", found.title)), element("thead", head), element("tbody", "\n", body))
+    title = element("caption", element("span", found.title))
+    grid = element("table", title, element("thead", head), element("tbody", "\n", body))
     note = element("p", found.note, class_="note") if found.note else None
     return lines(element("div", grid, class_="scroll", tabindex="0", role="region", aria_label=found.title), note)
 
