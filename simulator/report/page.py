@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +15,7 @@ from simulator.metrics import METRICS
 from simulator.report.asked import asked
 from simulator.report.elements import Markup, definitions, element, items, lines, table
 from simulator.report.reading import Chapter, Picture, chapters
+from simulator.report.seal import sealed
 from simulator.tables import Table
 from simulator.version import __version__
 
@@ -27,9 +28,13 @@ def report(directory: str | os.PathLike[str]) -> str:
 
     The same files give the same bytes. Raises InputError if there is nothing to tell.
     """
-    found = chapters(Path(directory))
+    return page_of(chapters(Path(directory)))
+
+
+def page_of(found: Sequence[Chapter]) -> str:
+    """The page of these chapters, of which there is at least one, with its seal."""
     body = lines(*(_article(chapter, f"c{at}") for at, chapter in enumerate(found)), _foot())
-    return f"<!doctype html>\n{element('html', chr(10), _head(found[0]), body, _script(), lang='en')}\n"
+    return sealed(f"<!doctype html>\n{element('html', chr(10), _head(found[0]), body, _script(), lang='en')}\n")
 
 
 def _head(first: Chapter) -> Markup:

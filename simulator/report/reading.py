@@ -48,6 +48,11 @@ class Chapter:
     policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     definitions: Mapping[str, str] = field(default_factory=dict)
 
+    def plain(self) -> dict[str, Any]:
+        """The chapter for JSON, without its figures."""
+        return {"command": self.command, **self.account.plain(), "scenario": dict(self.scenario),
+                "files": dict(self.files)}
+
 
 class Kind(NamedTuple):
     """What a study leaves: its command, what its figures show, and which metrics it counts in its own way."""
