@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 SHOWN_TABLES = 3
-"""In a notebook: how much it serves, how it feels, what the switch is worth."""
+"""In a notebook, the others being folded: how much it serves, how it feels, what the switch is worth."""
 
 
 @dataclass(frozen=True)

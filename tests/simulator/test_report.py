@@ -261,7 +261,7 @@ def test_no_directory(tmp_path: Path) -> None:
 def test_an_account_comes_back_from_json() -> None:
     again = Account.of(json.loads(json.dumps(ACCOUNT.plain())))
     assert again == ACCOUNT
-    assert str(again) == f"Yes.\na < b\nWarning: {EVIL}\n\nT\n     x\nrow  1\n{EVIL}"
+    assert str(again) == f"{ACCOUNT.question}\n\nYes.\na < b\nWarning: {EVIL}\n\nT\n     x\nrow  1\n{EVIL}"
 
 
 def test_the_colours_of_text_stand_out_from_the_page() -> None:
