@@ -102,8 +102,14 @@ def empty_step() -> CostModelError:
     return CostModelError("an empty step or chunk has no duration: give it at least one token to compute")
 
 
-def choose(kind: str, name: str, known: Iterable[str]) -> str:
+MOST_NAMES, NEAREST = 24, 5
+"""Names that a refusal lists; of more, so many that are the most alike."""
+
+
+def choose(kind: str, name: str, known: Iterable[str], listed: str = "") -> str:
     """Return ``name`` if it is known; else raise one line with the nearest name and all known ones.
+
+    Of very many names it has the most alike, and ``listed``: where all of them are.
 
     >>> choose("GPU", "h200", ["h100-80", "h200"])
     'h200'
@@ -115,4 +121,11 @@ def choose(kind: str, name: str, known: Iterable[str]) -> str:
     near = [known for known in names if asked and known.startswith(asked)]
     near = near or get_close_matches(asked, names, n=1, cutoff=0.5)
     hint = f": did you mean '{near[0]}'?" if near else ""
-    raise CostModelError(f"unknown {kind} '{name}'{hint} (known: {', '.join(names)})")
+    raise CostModelError(f"unknown {kind} '{name}'{hint} ({_told(asked, names, listed)})")
+
+
+def _told(asked: str, names: Sequence[str], listed: str) -> str:
+    if len(names) <= MOST_NAMES:
+        return f"known: {', '.join(names)}"
+    alike = ", ".join(get_close_matches(asked, names, n=NEAREST, cutoff=0))
+    return f"nearest of {len(names)}: {alike}{listed and f'; all: {listed}'}"

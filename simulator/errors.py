@@ -19,9 +19,12 @@ class StalledError(RuntimeError):
     """The simulation ran out of events while requests were still waiting or running."""
 
 
-def choose(kind: str, name: str, known: Iterable[str]) -> str:
-    """Return `name` if it is known; else raise InputError, one line with the nearest name and all known ones."""
+def choose(kind: str, name: str, known: Iterable[str], listed: str = "") -> str:
+    """Return `name` if it is known; else raise InputError, one line with the nearest name and all known ones.
+
+    Of very many names it has the most alike, and `listed`: where all of them are.
+    """
     try:
-        return cost_models.choose(kind, name, known)
+        return cost_models.choose(kind, name, known, listed)
     except cost_models.CostModelError as error:
         raise InputError(str(error)) from None

@@ -200,5 +200,5 @@ FIELDS = tuple(name for name in Scenario.__dataclass_fields__ if name != "read")
 def scenario_of(**fields: Any) -> Scenario:
     """A scenario with these fields; one that it does not have is an InputError with the nearest name."""
     for name in fields:
-        choose("field of a scenario", name, FIELDS)
+        choose("field of a scenario", name, FIELDS, "help(simulator.Scenario)")
     return Scenario(**fields)

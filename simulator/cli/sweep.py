@@ -24,9 +24,9 @@ from simulator.studies.campaign.store import unusable
 from simulator.studies.sweep import Sweep
 from simulator.studies.sweep.account import findings
 from simulator.studies.sweep.means import averaged
-from simulator.studies.sweep.pictures import heatmap_frame, pareto_frame
+from simulator.studies.sweep.pictures import heatmap_frame, pareto_frame, pareto_title, scattered_frame
 from simulator.studies.sweep.records import to_csv, varied
-from simulator.studies.sweep.tables import certainty, table
+from simulator.studies.sweep.tables import certainty, table, tenants
 from simulator.studies.sweep.tuning import Tuned
 
 RECORDS, TABLE, FAILURES, DIFFERENCES = "summary.json", "summary.csv", "failures.json", "differences.json"
@@ -60,14 +60,18 @@ def sweep(simulated: Simulated, asked_for: Varied, scaling: Scaling, common: Com
     asked: dict[str, Any] = {
         "settings": fields.pop("knobs"), **fields, "backend": scaling.chosen, "retries": scaling.tries,
         "percentiles": values.percentiles("--metric-percentiles", metric_percentiles)}
-    with (Store(directory.path, f"percentiles {metric_percentiles}", resume=resume, told=note) as store,
+    with (Store(directory.path, f"percentiles {metric_percentiles}", resume=resume, force=force, told=note) as store,
           Bar("sweep", unit="points", quiet=common.quiet, log=True) as bar):
         found = _answered(asked_for, store, told=bar.one, **asked)
         _written(directory, files(found))
+        left = store.others()
     _tell(found, common)
     if not common.quiet:
         names = [RECORDS, TABLE, FINDINGS, FAILURES, *([DIFFERENCES] if found.replications else [])]
         note(f"written to {directory.path}/: {', '.join(names)} and the figures")
+    if left:
+        note(f"{directory.path} also has {left:,} points that this sweep does not ask for: its summaries and figures "
+             "leave them out")
     if found.failures:
         raise Exit(1)
 
@@ -93,7 +97,7 @@ def files(found: Sweep) -> dict[str, bytes]:
     """All files of a sweep by name."""
     failures = [{"point": key, "reason": failure.reason, "tries": failure.tries, "scenario": record(failure.scenario)}
                 for key, failure in found.failures.items()]
-    pictures = drawn(found.records)
+    pictures = drawn(found.records, **({"metric": found.objective} if isinstance(found, Tuned) else {}))
     return {RECORDS: as_json(found.records).encode(), TABLE: to_csv(found.records).encode(),
             FINDINGS: as_json(findings(found) | {"figures": list(pictures)}).encode(),
             FAILURES: as_json(failures).encode(), **pictures,
@@ -107,14 +111,23 @@ def differences(found: Sweep) -> list[dict[str, Any]]:
 
 def drawn(records: list[dict[str, Any]], **asked: str | None) -> dict[str, bytes]:
     """The figures as files, as far as there is anything to draw. `asked` are those of `heatmap_frame`."""
-    from simulator.plots import heatmap_figure, pareto_figure
+    from simulator.plots import pareto_figure
     records = averaged(records)
-    figures, points = {}, pareto_frame(records)
-    if len(points) and (varied(records) or any(asked.values())):
-        figures[HEAT_MAP] = heatmap_figure(*heatmap_frame(records, **asked))
-    if len(points):
-        figures[PARETO] = pareto_figure(points, f"{len(points)} points, {points['pareto'].sum()} in the Pareto set")
+    figures, frame = {}, pareto_frame(records)
+    if len(frame) and (varied(records) or any(asked.values())):
+        figures[HEAT_MAP] = _map(records, asked)
+    if len(frame):
+        figures[PARETO] = pareto_figure(frame, pareto_title(frame))
     return as_files(figures)
+
+
+def _map(records: list[dict[str, Any]], asked: Mapping[str, str | None]) -> Any:
+    """One metric over two parameters: a heat map of a grid, the points themselves of a search or a list."""
+    from simulator.plots import heatmap_figure, search_figure
+    if scattered := scattered_frame(records, **asked):
+        frame, title, less = scattered
+        return search_figure(frame, title, less=less)
+    return heatmap_figure(*heatmap_frame(records, **asked))
 
 
 def _tell(found: Sweep, common: Common) -> None:
@@ -125,10 +138,10 @@ def _tell(found: Sweep, common: Common) -> None:
         more = {"best": best} if best else {"differences": differences(found)} if found.replications else {}
         print(as_json({"runs": found.records, "failures": failed, **more}), end="")
     else:
-        for each in filter(None, (table(found), certainty(found))):
+        for each in filter(None, (table(found), tenants(found), certainty(found))):
             print_table(answers(), each)
         if isinstance(found, Tuned) and best:
-            answers().print(f"Best {found.objective}: {best}", markup=False)
+            answers().print(found.praise(best), markup=False)
     for key, failure in found.failures.items():
         times = "once" if failure.tries == 1 else f"{failure.tries} times"
         note(f"batchsim: {key} failed, tried {times}: {failure.reason}")

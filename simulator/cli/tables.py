@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table as Grid
 from rich.text import Text
 
+from simulator.cli.grids import INDENT, parts
 from simulator.studies.compare import Comparison
 from simulator.studies.facts import facts
 from simulator.tables import Table
@@ -29,11 +28,7 @@ def print_table(console: Console, table: Table) -> None:
     """One table under its title."""
     console.print()
     console.print(Text(table.title, style="bold"))
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for at, name in enumerate(table.header):
-        grid.add_column(Text(name), justify="left" if at == 0 or name in table.words else "right")
-    for row in table.rows:
-        grid.add_row(*map(Text, row))
-    console.print(Padding(grid, (0, 0, 0, 2), expand=False))
+    for part in parts(table, console.width - INDENT):
+        console.print(Padding(part, (0, 0, 0, INDENT), expand=False))
     if table.note:
         console.print(Padding(Text(table.note, style="dim"), (0, 0, 0, 2), expand=False))

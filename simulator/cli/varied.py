@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,11 +76,11 @@ def listed(path: str) -> list[dict[str, Any]]:
 
     Raises InputError, in one line, for whatever is wrong with it.
     """
-    import yaml
+    from simulator.scenarios.yaml_text import parse
     try:
-        document = yaml.safe_load(Path(path).read_text("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"--list {path}: cannot be read ({' '.join(str(error).split())})") from None
+        document = parse(Path(path).read_text("utf-8"), f"--list {path}").content
+    except UnicodeDecodeError:
+        raise InputError(f"--list {path}: is no text in UTF-8") from None
     points = list(document.values()) if isinstance(document, dict) else document
     if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
         raise InputError(f"--list {path}: must be a list of mappings, such as '- max_num_seqs: 64', one for each point")
@@ -101,7 +102,7 @@ def _span(name: str, text: str) -> tuple[float, float]:
 
 
 def _meant(value: Any) -> Any:
-    """Words that stand for a number, such as inf, are one."""
+    """JSON has no word for what has no bound, so there "inf" is one."""
     if isinstance(value, Mapping):
         return {str(key): _meant(part) for key, part in value.items()}
-    return values.scalar(value) if isinstance(value, str) else value
+    return inf if value == "inf" else value

@@ -22,11 +22,13 @@ from simulator.plots.factors import (
 from simulator.plots.followups import contention_figure, exhaustion_figure, paging_figure
 from simulator.plots.ladder import ladder_figure, plot_ladder
 from simulator.plots.ledgers import ledger_figure, plot_ledger
+from simulator.plots.pareto import pareto_figure, plot_pareto
 from simulator.plots.regression import plot_regression, regression_figure
+from simulator.plots.search import plot_search, search_figure
 from simulator.plots.strip import plot_strip, strip_figure
 from simulator.plots.style import save_figure, svg_of
 from simulator.plots.summaries import batches_figure, latencies_figure, queue_figure
-from simulator.plots.sweep import heatmap_figure, pareto_figure, plot_heatmap, plot_pareto
+from simulator.plots.sweep import heatmap_figure, plot_heatmap
 from simulator.plots.timeline import plot_timeline, timeline_figure
 from simulator.plots.traffic import traffic_figure
 from simulator.plots.whatif import whatif_figure
@@ -59,12 +61,14 @@ __all__ = [
     "plot_ledger",
     "plot_pareto",
     "plot_regression",
+    "plot_search",
     "plot_strip",
     "plot_timeline",
     "plot_verdict",
     "queue_figure",
     "regression_figure",
     "save_figure",
+    "search_figure",
     "strip_figure",
     "svg_of",
     "timeline_figure",

@@ -58,7 +58,7 @@ def _owners(owner: str, knob: str, named: Mapping[str, type[Policy]]) -> list[st
     owners = [name for name, kind in named.items() if knob in kind.knobs()]
     if not owners:
         choose(f"knob of {', '.join(named) or 'these policies'}", knob,
-               [known for kind in named.values() for known in kind.knobs()])
+               dict.fromkeys(known for kind in named.values() for known in kind.knobs()))
     return owners
 
 

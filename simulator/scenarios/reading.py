@@ -99,7 +99,7 @@ def read_scenario(path: str | os.PathLike[str]) -> ScenarioFile:
 def _fields(content: Mapping[str, Any], lines: Mapping[str, int], where: str) -> dict[str, Any]:
     """The fields that are set, each as its kind of value; together they make a scenario."""
     for name in content:
-        _at(where, lines.get(name), choose, "key", name, FIELDS)
+        _at(where, lines.get(name), choose, "key", name, FIELDS, "batchsim init -o scenario.yaml")
     fields = {name: _at(where, lines.get(name), fitted, name, value) for name, value in content.items()
               if value is not None}
     try:

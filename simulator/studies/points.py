@@ -26,6 +26,8 @@ Told = Callable[[int, int], None]
 METRICS = {"throughput": "output tokens/s", "goodput": "good requests/s",
            "cost": "GPU-seconds per million output tokens"}
 """What can be taken apart, and its unit."""
+FEW = 50_000
+"""Requests, over all runs, that are served before other processes have started and imported what they need."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,17 @@ def point(scenario: Scenario) -> Point:
 
 
 def measure(scenarios: Mapping[Key, Scenario], workers: int = 1, told: Told | None = None) -> dict[Key, Point]:
-    """The points of all scenarios by the same keys, in up to `workers` processes at once."""
+    """The points of all scenarios by the same keys, in up to `workers` processes at once; few requests stay here."""
     keys = {str(number): key for number, key in enumerate(scenarios)}
     points = {name: scenarios[key] for name, key in keys.items()}
-    found = campaign(points, point, backend=Backend(workers=workers), retries=0, told=told)
+    found = campaign(points, point, backend=Backend(workers=_worth_it(points, workers)), retries=0, told=told)
     return {keys[name]: _point(outcome) for name, outcome in found.items()}
+
+
+def _worth_it(points: Mapping[str, Scenario], workers: int) -> int:
+    """Processes to start; only this one where the traces are at hand, and so short that a start would take longer."""
+    requests = [len(scenario.read) if scenario.read is not None else FEW for scenario in points.values()]
+    return workers if sum(requests) >= FEW else min(workers, 1)
 
 
 def _point(outcome: Found[Point] | Failure) -> Point:

@@ -94,7 +94,7 @@ def test_why_and_explain_take_it_and_carry_it(ask: Callable[..., dict[str, Any]]
 
 
 @pytest.mark.parametrize(("text", "told"), [
-    ("gpuu: x", "s.yaml, line 1: unknown key 'gpuu': did you mean 'gpu'? (known: "),
+    ("gpuu: x", "s.yaml, line 1: unknown key 'gpuu': did you mean 'gpu'? (nearest of "),
     ("rate_scale: 0", "s.yaml, line 1: rate_scale must be above 0, not 0"),
     ("knobs: {max_num_seq: 3}", "unknown knob of vllm 'max_num_seq': did you mean 'max_num_seqs'? (known: "),
     ("gpu: h10", "unknown GPU 'h10': did you mean 'h100-80'? (known: "),

@@ -76,10 +76,39 @@ def test_resuming_a_finished_sweep_changes_nothing_and_a_larger_one_runs_what_is
     assert {name: text for name, text in before.items() if name.startswith("points")}.items() <= after.items()
 
 
-def test_other_percentiles_are_measured_anew(batchsim: Call, tmp_path: Path) -> None:
+def test_other_percentiles_are_measured_anew_if_forced(batchsim: Call, tmp_path: Path) -> None:
     batchsim("sweep", *FEW, *GRID, "-o", "out")
     batchsim("sweep", *FEW, *GRID, "-o", "out", "--resume", "--metric-percentiles", "90")
+    assert "p90_ttft_ms" not in json.loads((tmp_path / "out" / "summary.json").read_text())[0]
+    batchsim("sweep", *FEW, *GRID, "-o", "out", "--resume", "--metric-percentiles", "90", "--force")
     assert "p90_ttft_ms" in json.loads((tmp_path / "out" / "summary.json").read_text())[0]
+
+
+def test_other_settings_do_not_replace_the_summary_unasked(refused: Refused, batchsim: Call, tmp_path: Path) -> None:
+    batchsim("sweep", *FEW, *GRID, "-o", "out")
+    before = contents(tmp_path / "out")
+    other = ("sweep", "--num-prompts", "20", "--workers", "1", *GRID, "-o", "out", "--resume")
+    assert refused(*other) == ("out has 4 points of other settings, and none that is asked for now: give another "
+                               "directory, or --force to leave them out of its summaries")
+    assert contents(tmp_path / "out") == before
+    left = "out also has 4 points that this sweep does not ask for: its summaries and figures leave them out\n"
+    assert batchsim(*other, "--force")[2].endswith(left)
+    fewer = batchsim("sweep", *FEW, "--vary", "max_num_seqs=2", "--vary", "request-rate=2", "-o", "out", "--resume")
+    assert fewer[0] == 0
+    assert fewer[2].endswith("out also has 7 points that this sweep does not ask for: its summaries and figures leave "
+                             "them out\n")
+
+
+def test_no_name_and_no_value_is_cut(batchsim: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = ("sweep", *FEW, "--policy", "tensorrt_llm", "--vary", "max_tokens=exact,1024", "--quiet",
+            "--vary", "capacity_scheduler_policy=GUARANTEED_NO_EVICT,MAX_UTILIZATION", "-o")
+    for columns in (40, 70, 100, 120):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        out = batchsim(*wide, str(columns))[1]
+        assert "\N{HORIZONTAL ELLIPSIS}" not in out
+        assert max(map(len, out.splitlines())) <= columns
+        for word in ("capacity_scheduler_policy", "GUARANTEED_NO_EVICT", "MAX_UTILIZATION", "max_tokens", "tok/s/GPU"):
+            assert word in out
 
 
 def test_a_point_that_fails_is_reported_with_its_scenario(batchsim: Call, tmp_path: Path) -> None:
@@ -127,9 +156,9 @@ def test_tuning(batchsim: Call) -> None:
                "--set", "max_num_seqs=1", "--quiet")
     status, out, _ = batchsim(*command, "-o", "one")
     assert status == 0
-    assert "Best output_throughput: max_num_seqs=" in out
+    assert "Best output tokens/s: " in out
     again = batchsim(*command, "-o", "two", "--json")[1]
-    assert f"Best output_throughput: {json.loads(again)['best']}\n" in out
+    assert f" with {json.loads(again)['best']}" in out
 
 
 @pytest.mark.parametrize(("line", "told"), [
@@ -152,8 +181,9 @@ def test_what_they_refuse(line: str, told: str, refused: Refused) -> None:
 
 
 @pytest.mark.parametrize(("text", "told"), [
-    ("- 3\n", "must be a list of mappings"), ("{", "cannot be read"), ("3", "must be a list of mappings"),
-    ("!!python/object/apply:os.system [ls]", "cannot be read")])
+    ("- 3\n", "must be a list of mappings"), ("{", "line 1: not YAML"), ("3", "must be a list of mappings"),
+    ("- {seed: 1, seed: 2}", "line 1: key 'seed' appears twice"), ("- &a {seed: 1}\n- *a", "anchors and aliases"),
+    ("!!python/object/apply:os.system [ls]", "line 1: tags (.*) are not read")])
 def test_a_list_that_cannot_be_read_is_one_line(text: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(text)
     with pytest.raises(InputError, match=told) as caught:
@@ -167,6 +197,8 @@ def test_names_and_values_as_they_are_typed(tmp_path: Path) -> None:
         "mix.azure-code-2023": [2]}
     assert spaces(["a=1..9", "b=0.5..2", "c=x,y"]) == {"a": (1, 9), "b": (0.5, 2), "c": ["x", "y"]}
     assert spelled("goodput.ttft") == "goodput.ttft"
+    (tmp_path / "plain.yaml").write_text("- {router: no, noise: 1e-1, seed: inf}")    # no is a word
+    assert listed(str(tmp_path / "plain.yaml")) == [{"router": "no", "noise": 0.1, "seed": float("inf")}]
     (tmp_path / "named.json").write_text('{"first": {"seed": 1}, "second": {"seed": 2}}')
     assert listed(str(tmp_path / "named.json")) == [{"seed": 1}, {"seed": 2}]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cost_models import GPUS, MODELS, CostModelError, gpu_spec, kv_pool, model_spec
+from cost_models import GPUS, MODELS, CostModelError, choose, gpu_spec, kv_pool, model_spec
 
 GIB = 1024**3
 
@@ -248,3 +248,14 @@ def test_a_gpu_of_ones_own_needs_its_own_name() -> None:
     with pytest.raises(CostModelError) as caught:
         dataclasses.replace(faster, bandwidth=0)
     assert str(caught.value) == "bandwidth of h200 must be above 0, got 0"
+
+
+def test_of_very_many_names_the_most_alike_are_told_and_where_all_are() -> None:
+    names = [f"p{percent}_ttft_ms" for percent in range(24)]
+    with pytest.raises(CostModelError, match=r"\(known: p0_ttft_ms, .*, p23_ttft_ms\)$"):
+        choose("metric", "x", names)
+    with pytest.raises(CostModelError) as caught:
+        choose("metric", "goodputt", [*names, "goodput"], "the glossary")
+    alike = "goodput, p9_ttft_ms, p8_ttft_ms, p7_ttft_ms, p6_ttft_ms"
+    assert str(caught.value) == (
+        f"unknown metric 'goodputt': did you mean 'goodput'? (nearest of 25: {alike}; all: the glossary)")

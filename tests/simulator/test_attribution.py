@@ -20,6 +20,7 @@ from simulator.errors import InputError
 from simulator.policies import Hybrid, Policy, StaticBatching, Vllm
 from simulator.scenario import scenario_of
 from simulator.setup import prepare
+from simulator.studies import points
 from simulator.studies.attribution import Attribution, attribute
 from simulator.studies.bound import expected_longest, harmonic, slot_bound
 from simulator.studies.climb import Climb
@@ -277,7 +278,17 @@ def test_a_ratio_without_a_value_is_told_as_none() -> None:
         attribute(trace, settings=SMALL, metric="goodput", goodput={"e2el": 1e-9}, shapley=True, **OPTIONS)
 
 
-def test_any_number_of_workers_gives_the_same(found: Attribution) -> None:
+@pytest.mark.parametrize(("requests", "processes"), [(24_999, 1), (25_000, 4)])
+def test_few_requests_start_no_processes(requests: int, processes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(points, "campaign", lambda *_, backend, **__: asked.append(backend.workers) or {})
+    scenario = scenario_of().but(read=trace_of([(0, 1, 1)] * requests))
+    points.measure({"one": scenario, "two": scenario}, workers=4)
+    assert asked == [processes]
+
+
+def test_any_number_of_workers_gives_the_same(found: Attribution, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(points, "FEW", 0)    # nothing is too small for processes of its own
     told: list[tuple[int, int]] = []
     again = attribute(spread([0], 60), settings=SMALL | {"static.run_to": 40}, shapley=True, workers=2,
                       told=lambda done, of: told.append((done, of)), **OPTIONS)

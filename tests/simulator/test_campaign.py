@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ from odd_measures import DIES, DIES_ONCE, FAILS, FAILS_ONCE, IS_INTERRUPTED, odd
 from simulator import InputError, Scenario, read_scenario
 from simulator.studies.campaign import Backend, Failure, Found, Store, campaign
 from simulator.studies.campaign.cargo import distinct, loaded, unloaded, with_traces
+from simulator.studies.campaign.session import Session
 from simulator.studies.campaign.store import identity
 from traces import Trace
 
@@ -69,8 +73,28 @@ def test_a_process_that_dies_takes_no_other_point_along(tmp_path: Path) -> None:
 
 def test_a_process_that_dies_once_is_forgiven(tmp_path: Path) -> None:
     asked = {"dies": SMALL.but(seed=DIES_ONCE), "lives": SMALL}
-    assert campaign(asked, partial(odd, folder=str(tmp_path)), backend=TWO, retries=0) == campaign(asked, served)
+    assert campaign(asked, partial(odd, folder=str(tmp_path)), backend=TWO, retries=1) == campaign(asked, served)
     assert tries(tmp_path, DIES_ONCE) == 2
+
+
+class Loses(Backend):
+    """This process, which loses the answers to the first calls it is given, however fast they are."""
+
+    @contextmanager
+    def open(self, traces: Sequence[Trace], points: int) -> Iterator[Session]:    # type: ignore[override]
+        lost = iter([True])
+        yield Session(traces, lambda calls: [None for _ in calls] if next(lost, False) else map(called, calls))
+
+
+def called(call: tuple[Any, Any, Any]) -> Any:
+    function, arguments, options = call
+    return function(*arguments, **options)
+
+
+def test_points_that_are_lost_together_use_up_no_try_but_one_alone_does() -> None:
+    assert campaign(points(), served, backend=Loses(), retries=0) == campaign(points(), served)
+    alone = campaign({"it": SMALL}, served, backend=Loses(), retries=0)
+    assert alone == {"it": Failure(SMALL, "the process that ran it died: killed, or out of memory", 1)}
 
 
 def test_what_cannot_be_run_as_it_is_asked_for_is_tried_once() -> None:

@@ -10,7 +10,7 @@ import pytest
 from test_plots_figures import texts
 
 from simulator import InputError
-from simulator.plots import heatmap_figure, pareto_figure, save_figure
+from simulator.plots import heatmap_figure, pareto_figure, save_figure, search_figure
 from simulator.plots.style import INK
 
 HEAT = pd.DataFrame([[1.0, nan], [2345.6, 9000.0]], pd.Index(["1", "inf"], name="request_rate"),
@@ -60,15 +60,65 @@ def test_no_more_than_some_points_are_named() -> None:
     assert 4 <= sum(text.startswith("n") and text[1:].isdigit() for text in texts(pareto_figure(many))) <= 8
 
 
+def test_each_load_has_a_set_of_its_own() -> None:
+    loads = POINTS.assign(load=["rate=2", "rate=2", "rate=4", "rate=4"])
+    [axes] = pareto_figure(loads).axes
+    assert [line.get_xydata().tolist() for line in axes.lines] == [[[10, 900], [20, 500]], [[30, 100]]]
+    assert [line.get_label().partition(":")[0] for line in axes.lines] == ["rate=2", "rate=4"]
+
+
+def test_points_of_which_none_has_a_rival_are_named_by_their_loads() -> None:
+    figure = pareto_figure(POINTS.assign(load=["r=1", "r=2", "r=3", "r=4"], name=""))
+    [axes] = figure.axes
+    assert not axes.lines
+    assert {"r=1", "r=2", "r=3", "r=4"} <= set(texts(figure))
+
+
+def test_points_at_one_place_share_a_name_and_no_two_names_cross() -> None:
+    crowd = pd.DataFrame({"tokens_per_user": [10.0, 10.0, 10.001, 10.002, 20.0],
+                          "tokens_per_gpu": [900.0, 900.0, 899.0, 898.0, 500.0], "pareto": True,
+                          "name": [f"a_rather_long_name={at}" for at in range(5)]})
+    figure = pareto_figure(crowd)
+    [axes] = figure.axes
+    assert "a_rather_long_name=0 and 1 more" in texts(figure)
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert all(not box.count_overlaps(boxes[:at]) for at, box in enumerate(boxes))
+    assert 2 <= len(boxes) <= 4
+
+
+SEARCH = pd.DataFrame({"max_num_seqs": [16.0, 64.0, 1024.0], "block_size": [8.0, 16.0, 16.0],
+                       "goodput": [1.0, 9.0, 9.0]})
+
+
+@pytest.mark.parametrize(("less", "best", "told"), [
+    (False, [[64, 16], [1024, 16]], "the best: 9, at 2 points"), (True, [[16, 8]], "the best: 1")])
+def test_a_search_rings_the_best(less: bool, best: list[list[float]], told: str) -> None:
+    figure = search_figure(SEARCH, "goodput", less=less)
+    axes = figure.axes[0]
+    assert axes.collections[0].get_array().tolist() == ([9, 9, 1] if less else [1, 9, 9])    # the best lie on top
+    assert axes.collections[1].get_offsets().tolist() == best
+    assert {told, "goodput", "max_num_seqs", "block_size"} <= set(texts(figure))
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "linear")
+
+
+def test_many_columns_are_named_aslant() -> None:
+    wide = pd.DataFrame([[float(at) for at in range(30)]], columns=[f"value-{at}" for at in range(30)])
+    assert {tick.get_rotation() for tick in heatmap_figure(wide).axes[0].get_xticklabels()} == {40}
+    assert {tick.get_rotation() for tick in heatmap_figure(HEAT).axes[0].get_xticklabels()} == {0}
+
+
 def test_nothing_to_draw_is_said() -> None:
     with pytest.raises(InputError, match="nothing to draw: no point has a value of this metric"):
         heatmap_figure(pd.DataFrame([[nan]]))
     with pytest.raises(InputError, match="nothing to draw: no point has a time per output token"):
         pareto_figure(POINTS.iloc[:0])
+    with pytest.raises(InputError, match="nothing to draw: no point has a value of this metric"):
+        search_figure(SEARCH.iloc[:0])
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])
 def test_the_same_frame_gives_the_same_bytes(tmp_path: Path, suffix: str) -> None:
-    for name, figure in (("h", lambda: heatmap_figure(HEAT, "x")), ("p", lambda: pareto_figure(POINTS, "x"))):
+    for name, figure in (("h", lambda: heatmap_figure(HEAT, "x")), ("p", lambda: pareto_figure(POINTS, "x")),
+                         ("s", lambda: search_figure(SEARCH, "x"))):
         first, second = (save_figure(figure(), tmp_path / f"{name}{at}.{suffix}").read_bytes() for at in (1, 2))
         assert first == second

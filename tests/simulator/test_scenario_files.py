@@ -99,8 +99,8 @@ def test_fields_have_their_kinds(write: Write) -> None:
 
 
 @pytest.mark.parametrize(("text", "told"), [
-    ("seed: 1\ngpuu: h200", "scenario.yaml, line 2: unknown key 'gpuu': did you mean 'gpu'? (known: trace, "),
-    ("read: x", "scenario.yaml, line 1: unknown key 'read': did you mean 'reading'? (known: trace, "),
+    ("seed: 1\ngpuu: h200", "scenario.yaml, line 2: unknown key 'gpuu': did you mean 'gpu'? (nearest of "),
+    ("read: x", "scenario.yaml, line 1: unknown key 'read': did you mean 'reading'? (nearest of "),
     ("rate_scale: 0", "scenario.yaml, line 1: rate_scale must be above 0, not 0"),
     ("rate_scale: fast", "scenario.yaml, line 1: rate_scale must be a number, not 'fast'"),
     ("rate_scale: .nan", "scenario.yaml, line 1: rate_scale must be above 0, not nan"),
@@ -134,7 +134,7 @@ def test_none_is_no_value_where_one_is_needed(name: str) -> None:
 
 @pytest.mark.parametrize(("text", "told"), [
     ('{"backend": "batchsim:vllm"}', "r.json: holds a result without its scenario: run it again with this version"),
-    ('{"scenario": {"gpuu": "x"}}', "r.json: unknown key 'gpuu': did you mean 'gpu'? (known: "),
+    ('{"scenario": {"gpuu": "x"}}', "r.json: unknown key 'gpuu': did you mean 'gpu'? (nearest of "),
     ("{", "r.json: is not JSON ("),
     ("[1]", "r.json: must map fields of a scenario to values"),
 ])

@@ -13,11 +13,19 @@ import pytest
 from simulator import InputError, Scenario, simulate, sweep
 from simulator.memory.base import UNLIMITED
 from simulator.studies.campaign import Failure
-from simulator.studies.sweep.pictures import heatmap_frame, less_is_better, pareto_frame
-from simulator.studies.sweep.records import efficiency, pareto, record, to_csv, varied
-from simulator.studies.sweep.tables import table
+from simulator.studies.sweep.loads import loads, pareto
+from simulator.studies.sweep.pictures import (
+    heatmap_frame,
+    less_is_better,
+    pareto_frame,
+    pareto_title,
+    scattered_frame,
+)
+from simulator.studies.sweep.records import efficiency, record, to_csv, varied
+from simulator.studies.sweep.tables import table, tenants
 from simulator.studies.sweep.tuning import tune
 from simulator.studies.sweep.variants import as_field, grid, variants
+from simulator.studies.sweep.words import words
 from traces import Trace
 
 TRACE = Trace("tiny", np.arange(12) * 10 ** 8, np.full(12, 40), np.arange(1, 13) * 4)
@@ -143,6 +151,86 @@ def test_the_pareto_set_is_what_nobody_beats() -> None:
     assert pareto(points) == [True, True, False, True, False, False]
 
 
+def test_points_of_different_load_are_no_alternatives() -> None:
+    records = [record(at(*speed), {"max_num_seqs": cap, "rate_scale": rate}) for rate, cap, speed in (
+        (2, 8, (10, 100)), (2, 16, (9, 90)), (4, 8, (5, 50)), (4, 16, (4, 60)))]
+    assert pareto(records) == [True, False, True, True]
+    assert loads(records) == ["rate_scale=2"] * 2 + ["rate_scale=4"] * 2
+    frame = pareto_frame(records)
+    assert frame["name"].tolist() == ["max_num_seqs=8", "max_num_seqs=16"] * 2
+    assert pareto_title(frame) == "4 points, 3 in the Pareto sets of their loads"
+    assert pareto_title(pareto_frame(records[1:3])) == (
+        "2 points, each of another load, so that none is an alternative to another")
+
+
+def test_points_that_come_to_the_same_are_counted_once() -> None:
+    records = [record(at(10, 100), {"max_num_seqs": cap}) for cap in (1, 2, 3)]
+    assert pareto_title(pareto_frame(records)) == (
+        "3 points, 3 in the Pareto set, which come to 1 result")
+    assert pareto_title(pareto_frame(records[:1])) == "1 point, 1 in the Pareto set"
+
+
+@pytest.mark.parametrize(("name", "told"), [
+    ("request_goodput", "goodput, requests/s"), ("p99_tpot_ms", "p99 TPOT, ms"), ("preemptions", "preemptions"),
+    ("output_throughput", "output tokens/s"), ("std_ttft_ms", "standard deviation of TTFT, ms"), ("what", "what"),
+    ("p99.9_queue_time_ms", "p99.9 queue time, ms"), ("duration", "duration, s"), ("p99_what_ms", "p99_what_ms"),
+    ("tenant.my.app.p99_ttft_ms", "p99 TTFT, ms, of my.app")])
+def test_figures_are_told_in_the_words_of_the_glossary(name: str, told: str) -> None:
+    assert words(name) == told
+
+
+def test_a_search_is_shown_as_points_and_a_grid_as_cells() -> None:
+    search = [record({"output_throughput": at}, {"max_num_seqs": at, "block_size": 32 - at}) for at in range(1, 5)]
+    frame, title, less = scattered_frame(search) or pytest.fail("no points")
+    assert (list(frame.columns), title, less) == (["max_num_seqs", "block_size", "output_throughput"],
+                                                  "output tokens/s", False)
+    assert frame.to_numpy().tolist() == [[at, 32 - at, at] for at in range(1, 5)]
+    assert scattered_frame(GRID) is None
+    assert scattered_frame([each | {"block_size": str(each["block_size"])} for each in search]) is None
+
+
+def test_values_without_a_bound_come_after_the_numbers() -> None:
+    frame, _ = heatmap_frame([record({"output_throughput": 1}, {"request_rate": rate}) for rate in ("inf", 8, 2)])
+    assert list(frame.columns) == ["2", "8", "inf"]
+
+
+def test_what_a_point_leaves_as_it_is_has_a_place_beside_the_others() -> None:
+    found = sweep(TRACE, points=[{"max_num_seqs": 2}, {}, {"policy": "static"}])
+    assert [each.get("max_num_seqs") for each in found.records] == [2, 1024, None]
+    assert [row[0] for row in table(found).rows] == ["2", "1024", "-"]
+
+
+SHARED = Trace("shared", np.zeros(12, np.int64), np.full(12, 40), np.full(12, 100),
+               tenant=["chat", "code", "code", "code"] * 3)
+
+
+def test_tenants_and_whom_a_point_does_not_serve() -> None:
+    found = sweep(SHARED, vary={"overflow": ["fcfs", "shed"]}, queue_limit=4, goodput={"ttft": 10_000})
+    waited, shed = found.records
+    assert [waited[f"tenant.{name}.completed"] for name in ("chat", "code")] == [3, 9]
+    assert [shed[f"tenant.{name}.completed"] for name in ("chat", "code")] == [1, 3]
+    told = table(found)
+    row = dict(zip(told.header, told.rows[1], strict=True))
+    assert (row["not served"], row["Jain index"]) == ("8 (67%)", "1")
+    assert told.rows[0][told.header.index("not served")] == "-"
+    by_tenant = tenants(found)
+    assert by_tenant is not None
+    assert [row[:4] + row[5:6] for row in by_tenant.rows] == [
+        ("fcfs", "chat", "3", "3", "100.0%"), ("fcfs", "code", "9", "9", "100.0%"),
+        ("shed", "chat", "3", "1", "33.3%"), ("shed", "code", "9", "3", "33.3%")]
+    assert "overflow=shed, which leaves 8 of 12 requests unserved" in str(found)
+    assert tenants(sweep(TRACE, vary={"seed": [0, 1]})) is None
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    ({"model": "lama"}, "unknown model 'lama'"), ({"tensor_parallel_size": 3}, "does not deal the 32 heads"),
+    ({"model": "llama-3.1-70b"}, "llama-3.1-70b")])
+def test_what_is_wrong_with_every_point_is_refused_once(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told) as caught:
+        sweep(TRACE, vary={"max_num_seqs": [1, 2]}, **options)
+    assert "\n" not in str(caught.value)
+
+
 def test_csv_has_a_row_a_record_and_an_empty_cell_for_what_is_missing() -> None:
     assert to_csv([{"a": 1, "b": None}, {"a": "x,y", "c": 2.5}]) == 'a,b,c\n1,,\n"x,y",,2.5\n'
 
@@ -154,7 +242,7 @@ GRID = [record({"output_throughput": 10 * x + y, "median_tpot_ms": x, "p99_ttft_
 
 def test_a_heat_map_has_the_numbers_of_the_records() -> None:
     frame, title = heatmap_frame(GRID)
-    assert title == "output_throughput (the max over policy)"
+    assert title == "output tokens/s (the highest over policy)"
     assert (frame.columns.name, list(frame.columns)) == ("max_num_seqs", ["2", "10"])
     assert (frame.index.name, list(frame.index)) == ("request_rate", ["1", "3"])
     assert np.array_equal(frame.to_numpy(), [[np.nan, 101], [23, 103]], equal_nan=True)
@@ -162,7 +250,7 @@ def test_a_heat_map_has_the_numbers_of_the_records() -> None:
 
 def test_a_heat_map_takes_other_axes_and_the_least_of_what_is_worse_as_it_grows() -> None:
     frame, title = heatmap_frame(GRID, x="policy", metric="p99_ttft_ms")
-    assert title == "p99_ttft_ms (the min over request_rate)"
+    assert title == "p99 TTFT, ms (the lowest over request_rate)"
     assert (list(frame.columns), list(frame.index)) == (["vllm", "orca"], ["2", "10"])
     assert frame.to_numpy().tolist() == [[23, 23], [101, 101]]
     assert list(heatmap_frame(GRID, y="policy")[0].columns) == ["2", "10"]
@@ -193,7 +281,7 @@ def test_which_way_is_better(name: str, less: bool) -> None:
 def test_the_pareto_frame_names_each_point() -> None:
     frame = pareto_frame(GRID)
     assert frame.loc[0].to_dict() == {"tokens_per_user": 100, "tokens_per_gpu": 103, "pareto": True,
-                                      "name": "max_num_seqs=10, request_rate=3, policy=vllm"}
+                                      "name": "max_num_seqs=10, policy=vllm", "load": "request_rate=3"}
 
 
 def test_the_table_has_a_row_a_point() -> None:

@@ -34,12 +34,14 @@ class Store:
         directory: Made if it is not there.
         what: Is measured, in words; values of something else are not taken up.
         resume: Take up what is there; otherwise a directory with points in it is refused.
+        force: Take up a directory also where none of its points is asked for.
         told: Hears, in a line, of a file that is of no use.
     """
 
-    def __init__(self, directory: str | Path, what: str = "", *, resume: bool = False,
+    def __init__(self, directory: str | Path, what: str = "", *, resume: bool = False, force: bool = False,
                  told: Callable[[str], None] | None = None) -> None:
-        self.path, self._what = Path(directory), what
+        self.path, self._what, self._force = Path(directory), what, force
+        self._asked: set[Path] = set()
         self._points, self._resume, self._told = self.path / POINTS, resume, told or (lambda line: None)
         self._lock = ExitStack()
 
@@ -77,8 +79,20 @@ class Store:
         """How many points it has."""
         return sum(1 for _ in self._points.glob("*.json"))
 
+    def others(self) -> int:
+        """How many of them nobody has asked for since it was opened."""
+        return sum(1 for path in self._points.glob("*.json") if path not in self._asked)
+
     def known(self, points: Mapping[str, Scenario]) -> dict[str, Found[Any]]:
-        """Those of the points that are there. They must have their traces at hand."""
+        """Those of the points that are there. They must have their traces at hand.
+
+        Raises InputError where points are there, but none that is asked for: summaries of the one would replace those
+        of the other.
+        """
+        self._asked |= {self._path(scenario) for scenario in points.values()}
+        if not self._force and 0 < self.count() == self.others():
+            raise InputError(f"{self.path} has {self.count():,} points of other settings, and none that is asked for "
+                             "now: give another directory, or --force to leave them out of its summaries")
         found = {}
         for key, scenario in points.items():
             path = self._path(scenario)

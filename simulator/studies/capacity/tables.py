@@ -8,6 +8,7 @@ from simulator.studies.capacity.changes import RELAXED, TRIED, words
 from simulator.studies.capacity.costs import Cost, cost_of
 from simulator.studies.capacity.lab import scale_of
 from simulator.studies.capacity.layout import Layout
+from simulator.studies.capacity.reasons import count
 from simulator.studies.capacity.records import curve_rows
 from simulator.studies.capacity.traffic import Probe
 from simulator.studies.capacity.verdict import Verdict
@@ -84,7 +85,7 @@ def curve_table(found: Plan) -> Table:
     rows = [(f"{row['offered']:,.4g}", f"{row['per_replica']:,.4g}", f"{row['goodput']:,.4g}",
              f"{row['attainment']:.2%}", _ms(row["p99_ttft_ms"]), _ms(row["p99_tpot_ms"]),
              "yes" if row["follows"] else "no", row["mark"]) for row in curve_rows(found)]
-    return Table(f"Goodput against rate, with {found.best.replicas:,} on {found.best.name}",
+    return Table(f"Goodput against rate, with {count(found.best.replicas or 0)} on {found.best.name}",
                  ("requests/s", "a replica", "goodput", "met by", "p99 TTFT", "p99 TPOT", "completions follow", ""),
                  tuple(rows), "The knee is the highest rate at which the objectives are kept, to 2%.", ("",))
 

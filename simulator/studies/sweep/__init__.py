@@ -11,17 +11,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cost_models import CostModelError
 from simulator.account import Account
 from simulator.display import account_card
 from simulator.errors import InputError
-from simulator.scenario import scenario_of
+from simulator.scenario import Scenario, scenario_of
+from simulator.setup import cost_of
 from simulator.studies.campaign import RETRIES, Backend, Failure, Found, Store, campaign
 from simulator.studies.campaign.running import Told
 from simulator.studies.differences import Difference
+from simulator.studies.sweep.loads import pareto
 from simulator.studies.sweep.means import averaged
-from simulator.studies.sweep.records import Record, efficiency, pareto, record, summary
+from simulator.studies.sweep.records import Record, efficiency, knob_of, record, summary
 from simulator.studies.sweep.replicated import against_first, replicated
-from simulator.studies.sweep.variants import Values, Variant, grid, variants
+from simulator.studies.sweep.variants import Values, Variant, grid, knob_named, variants
 from simulator.summary import LATENCIES
 from traces import Trace
 from traces.sketch import dots
@@ -51,7 +54,8 @@ class Sweep:
 
     @property
     def _found(self) -> dict[str, Record]:
-        return {key: record(outcome.value, self.variants[key].values, self.variants[key].number)
+        names = dict.fromkeys(name for variant in self.variants.values() for name in variant.values)
+        return {key: record(outcome.value, _values(self.variants[key], names, outcome.value), self.variants[key].number)
                 for key, outcome in self.outcomes.items() if isinstance(outcome, Found)}
 
     def differences(self) -> list[Difference]:
@@ -89,6 +93,13 @@ class Sweep:
         return pd.DataFrame(self.records).assign(pareto=pareto(self.records))
 
 
+def _values(variant: Variant, names: Iterable[str], measured: Record) -> Values:
+    """What a point differs in, and of what it leaves as it is, the knobs, so that it has a place beside the others."""
+    knobs = {name: knob_of(measured, knob) for name in names if (knob := knob_named(variant.scenario, name))}
+    return {**variant.values, **{name: value for name, value in knobs.items()
+                                 if value is not None and name not in variant.values}}
+
+
 def sweep(trace: Trace | str = "azure-conv-2023", policy: str = "vllm", *,
           vary: Mapping[str, Sequence[Any]] | None = None, points: Iterable[Values] = ({},),
           settings: Values | None = None, backend: Backend | None = None, store: Store | None = None,
@@ -116,8 +127,30 @@ def sweep(trace: Trace | str = "azure-conv-2023", policy: str = "vllm", *,
     making = partial(variants, settings=settings or {}, combinations=combinations(vary or {}, points))
     asked, words = (making(base), "") if replications is None else replicated(base, making, replications)
     scenarios = {key: variant.scenario for key, variant in asked.items()}
-    return Sweep(asked, campaign(scenarios, partial(summary, percentiles=percentiles, metrics=metrics), backend=backend,
-                                 store=store, retries=retries, told=told), words)
+    _refuse_alike(_unknown(scenario) for scenario in scenarios.values())
+    outcomes = campaign(scenarios, partial(summary, percentiles=percentiles, metrics=metrics), backend=backend,
+                        store=store, retries=retries, told=told)
+    _refuse_alike(each.reason if isinstance(each, Failure) and each.hopeless else None for each in outcomes.values())
+    return Sweep(asked, outcomes, words)
+
+
+def _unknown(scenario: Scenario) -> str | None:
+    """Why it has no cost model, such as an unknown GPU; None if it has one."""
+    try:
+        cost_of(scenario)
+    except (CostModelError, InputError) as error:
+        return str(error)
+    except OSError:    # of a file: told with its point
+        return None
+    return None
+
+
+def _refuse_alike(reasons: Iterable[str | None]) -> None:
+    """One refusal where no point can be run, and all for the same reason. Looks no further than the first that can."""
+    told = iter(reasons)
+    first = next(told, None)
+    if first is not None and all(each == first for each in told):
+        raise InputError(first)
 
 
 def combinations(vary: Mapping[str, Sequence[Any]], points: Iterable[Values]) -> list[Values]:

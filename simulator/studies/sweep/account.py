@@ -10,11 +10,14 @@ from simulator.account import Account
 from simulator.facts import trust_in
 from simulator.setup import cost_of
 from simulator.studies.sweep import Sweep
+from simulator.studies.sweep.loads import loads, pareto
 from simulator.studies.sweep.means import averaged
 from simulator.studies.sweep.pictures import less_is_better
-from simulator.studies.sweep.records import Record, pareto, varied
-from simulator.studies.sweep.tables import certainty, table
+from simulator.studies.sweep.records import Record, varied
+from simulator.studies.sweep.served import unserved
+from simulator.studies.sweep.tables import certainty, has_rivals, table, tenants
 from simulator.studies.sweep.variants import shown
+from simulator.studies.sweep.words import points
 
 WEIGHED = {"request_goodput": ("Most goodput", " requests/s"), "output_throughput": ("Most output tokens/s", ""),
            "p99_ttft_ms": ("Shortest TTFT, p99", " ms"), "p99_tpot_ms": ("Shortest TPOT, p99", " ms")}
@@ -26,7 +29,7 @@ def account(found: Sweep) -> Account:
     records = averaged(found.records)
     names = ", ".join(varied(records)) or "nothing"
     traces = " and ".join(dict.fromkeys(str(each.get("trace")) for each in records)) or "the trace"
-    tables = tuple(filter(None, (table(found), certainty(found))))
+    tables = tuple(filter(None, (table(found), tenants(found), certainty(found))))
     return Account(f"What do other values of {names} change on {traces}?", (*_best(records), *_counted(found, records)),
                    tables, tuple(_facts(found)), tuple(_warnings(found)))
 
@@ -36,9 +39,15 @@ def _best(records: list[Record]) -> Iterator[str]:
         measured = [each for each in records if each.get(name) is not None]
         if measured:
             best = (min if less_is_better(name) else max)(each[name] for each in measured)
-            first, *others = [each for each in measured if each[name] == best]
-            equals = f", and {len(others):,} more" if others else ""
-            yield f"{words}: {best:,.4g}{unit} with {_values(first, records)}{equals}."
+            first, *others = [each for each in measured if f"{each[name]:.4g}" == f"{best:.4g}"]
+            equals = f", and with {len(others):,} more" if others else ""
+            yield f"{words}: {best:,.4g}{unit} with {_values(first, records)}{_at_what_cost(first)}{equals}."
+
+
+def _at_what_cost(each: Record) -> str:
+    """Whom it does not serve: a point that turns requests away looks good in all that is left."""
+    lost = unserved(each)
+    return f", which leaves {lost:,.0f} of {lost + each['completed']:,.0f} requests unserved" if lost else ""
 
 
 def _values(each: Record, records: list[Record]) -> str:
@@ -47,8 +56,12 @@ def _values(each: Record, records: list[Record]) -> str:
 
 
 def _counted(found: Sweep, records: list[Record]) -> Iterator[str]:
-    yield (f"{len(records):,} points, of which {sum(pareto(records)):,} are beaten by no other one in both output "
-           "tokens/s for each user and for each GPU.")
+    if has_rivals(records):
+        same = " of the same load" if any(loads(records)) else ""
+        yield (f"{points(records)}, of which {sum(pareto(records)):,} are beaten by no other one{same} in both output "
+               "tokens/s for each user and for each GPU.")
+    else:
+        yield f"{points(records)}{', each of another load' if len(records) > 1 else ''}."
     if found.replications:
         yield f"Each point is the mean of {found.replications}."
 

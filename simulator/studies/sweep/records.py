@@ -6,6 +6,8 @@ A record has what was measured, then `run_number`, then what was varied. It know
 from __future__ import annotations
 
 import csv
+import json
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from io import StringIO
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 from simulator.result import Result
 from simulator.scenario import FIELDS, Scenario
 from simulator.simulate import run
+from simulator.studies.sweep.served import by_tenant
 from simulator.summary import LATENCIES, plain
 
 Record = dict[str, Any]
@@ -27,14 +30,25 @@ def summary(scenario: Scenario, percentiles: Sequence[float] = (99,), metrics: S
 
 
 def undated(result: Result, percentiles: Sequence[float], metrics: Sequence[str]) -> Record:
-    """The summary without its date."""
-    return {name: plain(value) for name, value in result.summary(percentiles, metrics).items() if name != "date"}
+    """The summary without its date, and with the figures of its tenants."""
+    told = result.summary(percentiles, metrics) | by_tenant(result)
+    return {name: plain(value) for name, value in told.items() if name != "date"}
 
 
 def record(measured: Mapping[str, Any], values: Mapping[str, Any], number: int = 0) -> Record:
     """A flat record: what was varied comes last, and under its own name only once."""
     return {**{name: value for name, value in measured.items() if name not in values}, RUN: number,
             **{name: _cell(value) for name, value in values.items()}}
+
+
+def knob_of(measured: Mapping[str, Any], knob: str) -> Any:
+    """A knob as the run had it, its default resolved; None where the policy lacks it or bounds nothing by it."""
+    found = re.search(rf"(?:^|,){re.escape(knob)}=([^,]*)", measured.get("policy_args") or "")
+    word = found[1] if found else "None"
+    try:
+        return json.loads(word)
+    except ValueError:
+        return None if word == "None" else word
 
 
 def values_of(each: Record) -> Record:
@@ -57,12 +71,6 @@ def efficiency(each: Record) -> tuple[float, float] | None:
     return None if not total or not between else (1000 / between, total / gpus)
 
 
-def pareto(records: Sequence[Record]) -> list[bool]:
-    """Which records no other one beats: none is as good for each user and for each GPU, and better for one of them."""
-    points = [efficiency(each) for each in records]
-    return [point is not None and not any(_beats(other, point) for other in points if other) for point in points]
-
-
 def to_csv(records: Sequence[Record]) -> str:
     """A row a record; a name that a record lacks is an empty cell."""
     names = dict.fromkeys(name for each in records for name in each)
@@ -78,10 +86,6 @@ def _cell(value: Any) -> Any:
     if isinstance(value, Mapping):
         return ",".join(f"{key}:{plain(part)}" for key, part in value.items())
     return plain(value)
-
-
-def _beats(other: tuple[float, float], point: tuple[float, float]) -> bool:
-    return other != point and other[0] >= point[0] and other[1] >= point[1]
 
 
 def _hashable(value: Any) -> Hashable:

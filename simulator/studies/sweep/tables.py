@@ -2,42 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from simulator.statistics import LEVEL
 from simulator.studies.certainty_tables import mean
 from simulator.studies.differences import Difference
 from simulator.studies.sweep import Sweep
+from simulator.studies.sweep.loads import loads, pareto
 from simulator.studies.sweep.means import averaged
-from simulator.studies.sweep.records import Record, efficiency, pareto, varied
+from simulator.studies.sweep.records import Record, efficiency, varied
+from simulator.studies.sweep.served import TENANT, TOLD, share_unserved, tenants_of, unserved
 from simulator.studies.sweep.variants import shown
+from simulator.studies.sweep.words import points
 from simulator.tables import Table
 
 COLUMNS = {"request_goodput": "goodput/s", "output_throughput": "tok/s", "p99_ttft_ms": "TTFT p99, ms",
            "p99_tpot_ms": "TPOT p99, ms"}
 """What is shown of each point, where any has it."""
-EVENTS = {"preemptions": "preempted"}
+EVENTS = {"jain_index": "Jain index", "preemptions": "preempted"}
 """What is shown where it happens."""
 INTERVALS = f"Mean difference and its {LEVEL:.0%} interval (Student's), in pairs: what both points share cancels out."
-NOTE = ("limit: what stops the queue most, and in which share of the time. * in the Pareto set: no other point has "
-        "more output tok/s for each user and for each GPU.")
+LIMIT = "limit: what stops the queue most, and in which share of the time."
+BEST = " * in the Pareto set: no other point{} has more output tok/s for each user and for each GPU."
+FAIR = "met: share of its requests that were answered and met its objectives."
 LIMITS = ("cap", "budget", "memory", "batch")
 NOTICED = 0.005
 """The share from which on a limit is told."""
 
 
 def table(found: Sweep) -> Table:
-    """A row a point: what was varied, what came out, and whether nobody beats it."""
+    """A row a point: what was varied, what came out, and whether none of the same load beats it."""
     records = averaged(found.records)
-    names = varied(records)
+    names, rivals = tuple(varied(records)), has_rivals(records)
     columns = {name: label for name, label in COLUMNS.items() if any(each.get(name) is not None for each in records)}
     columns |= {name: label for name, label in EVENTS.items() if any(each.get(name) for each in records)}
-    rows = [(*(shown(each.get(name, "-")) for name in names), *(_number(each.get(name)) for name in columns),
-             *_efficiency(each), _limit(each), "*" if best else "")
+    lost = ("not served",) if any(map(unserved, records)) else ()
+    rows = [(*(shown(each.get(name)) for name in names), *(_number(each.get(name)) for name in columns),
+             *(share_unserved(each) for _ in lost), *_efficiency(each), _limit(each), *(["*" if best else ""] * rivals))
             for each, best in zip(records, pareto(records), strict=True)]
-    header = (*names, *columns.values(), "tok/s/user", "tok/s/GPU", "limit", "")
+    header = (*names, *columns.values(), *lost, "tok/s/user", "tok/s/GPU", "limit", *([""] * rivals))
     runs = f", the mean of {found.replications}" if found.replications else ""
-    return Table(f"{len(records):,} points{runs}", header, tuple(rows), NOTE if rows else "nothing was measured")
+    return Table(f"{points(records)}{runs}", header, tuple(rows), _note(records) if rows else "nothing was measured",
+                 names[1:])
+
+
+def has_rivals(records: Sequence[Record]) -> bool:
+    """Whether two points share a load, so that one can beat the other."""
+    return len(set(loads(records))) < len(records)
+
+
+def _note(records: Sequence[Record]) -> str:
+    same = " of the same load" if any(loads(records)) else ""
+    return LIMIT + (BEST.format(same) if has_rivals(records) else "")
+
+
+def tenants(found: Sweep) -> Table | None:
+    """A row for each tenant of each point; None where there are not several."""
+    records = averaged(found.records)
+    names, who = tuple(varied(records)), tenants_of(records)
+    rows = tuple((*(shown(each.get(name)) for name in names), tenant, *_fared(each, tenant))
+                 for each in records for tenant in who if f"{TENANT}{tenant}.requests" in each)
+    header = (*names, "tenant", "requests", "finished", "TTFT p99, ms", "met", "goodput/s")
+    return Table("How was each tenant served?", header, rows, FAIR, header[1:len(names) + 1]) if rows else None
+
+
+def _fared(each: Record, tenant: str) -> tuple[str, ...]:
+    requests, completed, tail, share, rate = (
+        each.get(f"{TENANT}{tenant}.{name}") for name in TOLD)
+    met = "-" if share is None or rate is None else f"{share:.1%}"
+    return (*map(_number, (requests, completed, tail)), met, _number(rate))
 
 
 def certainty(found: Sweep) -> Table | None:
@@ -46,13 +80,13 @@ def certainty(found: Sweep) -> Table | None:
     for each in found.differences():
         points.setdefault(each.label, {})[each.figure] = each
     columns = {name: label for name, label in COLUMNS.items() if any(name in each for each in points.values())}
-    names = varied(averaged(found.records))
-    rows = [(*(shown(found.variants[point].values.get(name, "-")) for name in names),
+    names = tuple(varied(averaged(found.records)))
+    rows = [(*(shown(found.variants[point].values.get(name)) for name in names),
              *(mean(each[name].difference, "+") if name in each else "-" for name in columns))
             for point, each in points.items()]
     first = next(iter(found.variants.values())).point
     title = f"How sure is it? Against {first}: {found.replications}, the same requests for each point"
-    return Table(title, (*names, *columns.values()), tuple(rows), INTERVALS) if rows else None
+    return Table(title, (*names, *columns.values()), tuple(rows), INTERVALS, names[1:]) if rows else None
 
 
 def _efficiency(each: Record) -> tuple[str, str]:

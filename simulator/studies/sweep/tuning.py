@@ -18,6 +18,7 @@ from simulator.studies.campaign.running import Told
 from simulator.studies.sweep import Sweep, sweep
 from simulator.studies.sweep.pictures import less_is_better
 from simulator.studies.sweep.variants import Values
+from simulator.studies.sweep.words import words
 
 Span = tuple[float, float]
 Space = Mapping[str, Sequence[Any] | Span]
@@ -47,8 +48,14 @@ class Tuned(Sweep):
     def account(self) -> Account:
         """That of the sweep, the best point first."""
         told = super().account()
-        return told if self.best is None else replace(told, answer=(f"Best {self.objective}: {self.best}.",
-                                                                    *told.answer))
+        return told if self.best is None else replace(told, answer=(self.praise(self.best), *told.answer))
+
+    def praise(self, key: str) -> str:
+        """What the point with this key comes to, and how many others come to the same as it is shown."""
+        shown = {each: f"{abs(value):,.4g}" for each in self.outcomes if (value := worth(self, each)) is not None}
+        alike = sum(value == shown[key] for value in shown.values()) - 1
+        more = f", and {alike:,} more points that come to the same" if alike else ""
+        return f"Best {words(self.objective)}: {shown[key]} with {key}{more}."
 
 
 def tune(space: Space, *, trials: int = TRIALS, objective: str | None = None, seed: int = 0,
@@ -123,7 +130,7 @@ def _objective(name: str | None, options: Mapping[str, Any]) -> str:
         raise InputError("request_goodput needs an objective: give --goodput ttft:500,tpot:50, for example")
     percentiles = tuple(options.get("percentiles", (99,)))
     known = [key for metric, each in METRICS.items() if each.better for key in json_keys(metric, percentiles)]
-    return choose("objective", name, known)
+    return choose("objective", name, known, "the glossary of the README, or those in summary.csv")
 
 
 def _optuna() -> Any:

@@ -113,6 +113,11 @@ def _knob(policy: str, name: str) -> str | None:
     return knob if owner in ("", policy) and knob in policy_class(policy).knobs() else None
 
 
+def knob_named(scenario: Scenario, name: str) -> str | None:
+    """The knob of the scenario's policy that a varied name means, if any."""
+    return None if _is_field(name) else _knob(str(scenario.policy), name)
+
+
 def _check_names(policies: Sequence[str], names: Iterable[str]) -> None:
     kinds: dict[str, type[Policy]] = {policy: policy_class(policy) for policy in policies}
     for name in dict.fromkeys(names):
@@ -122,7 +127,7 @@ def _check_names(policies: Sequence[str], names: Iterable[str]) -> None:
         owned = [kinds[owner]] if owner in kinds else list(kinds.values())
         knobs = [each for kind in owned for each in kind.knobs()]
         choose(f"field or knob of {', '.join([owner] if owner else kinds)}", knob,
-               dict.fromkeys([*knobs, *(() if owner else FIELDS)]))
+               dict.fromkeys([*knobs, *(() if owner else FIELDS)]), "batchsim init -o scenario.yaml")
 
 
 def as_field(name: str, value: Any) -> Any:
@@ -136,7 +141,9 @@ def as_field(name: str, value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A value as a flag spells it."""
+    """A value as a flag spells it, a dash for none."""
+    if value is None:
+        return "-"
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{key}:{shown(part)}" for key, part in value.items()) + "}"
     return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)

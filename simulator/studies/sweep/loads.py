@@ -1,0 +1,38 @@
+"""Loads: which points of a sweep are alternatives to each other. Points whose requests differ are none.
+
+How many requests a client has out at once (`max_concurrency`) can be chosen as any knob can, and is no load here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simulator.scenario import READ_FROM
+from simulator.studies.sweep.records import Record, efficiency, varied
+from simulator.studies.sweep.variants import shown
+
+LOAD = READ_FROM | {"load", "num_prompts", "shape", "rate_scale", "cap_gaps", "request_rate", "burstiness", "turns"}
+"""Fields that say which requests come, and when."""
+Point = tuple[float, float]
+
+
+def loads(records: Sequence[Record]) -> list[str]:
+    """The load of each, in the words of the flags; empty where all have the same."""
+    names = [name for name in varied(records) if is_load(name)]
+    return [", ".join(f"{name}={shown(each.get(name))}" for name in names) for each in records]
+
+
+def is_load(name: str) -> bool:
+    """Whether what was varied is of the load, or an entry of such a field."""
+    return name.partition(".")[0] in LOAD
+
+
+def pareto(records: Sequence[Record]) -> list[bool]:
+    """Which records none of the same load beats: is as good for each user and for each GPU, and better for one."""
+    points = list(zip(loads(records), map(efficiency, records), strict=True))
+    return [point is not None and not any(_beats(other, point) for theirs, other in points if other and theirs == load)
+            for load, point in points]
+
+
+def _beats(other: Point, point: Point) -> bool:
+    return other != point and other[0] >= point[0] and other[1] >= point[1]
