@@ -43,5 +43,5 @@ class Account:
             raise InputError(f"it is not as batchsim writes it ({type(error).__name__}: {error})") from None
 
     def __str__(self) -> str:
-        lines = [*self.answer, *(f"Warning: {warning}" for warning in self.warnings)]
+        lines = [self.question, "", *self.answer, *(f"Warning: {warning}" for warning in self.warnings)]
         return "\n".join([*lines, *(f"\n{table}" for table in self.tables)])

@@ -1,8 +1,12 @@
-"""Display: how results show themselves in a notebook - sentences, a sketch, tables - and in a terminal, without it."""
+"""Display: how results show themselves in a notebook - sentences, a sketch, tables - and in a terminal, without it.
+
+A notebook folds away the tables that few look at; they are the same as in a terminal.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -10,7 +14,8 @@ import numpy as np
 
 from simulator.account import Account
 from simulator.details import parts
-from simulator.run_tables import latencies, numbers, tables
+from simulator.metrics import METRICS
+from simulator.run_tables import tables
 from simulator.tables import Table
 from traces.sketch import steps
 
@@ -18,37 +23,53 @@ if TYPE_CHECKING:
     from simulator.result import Result
 
 BINS = 120
-SHOWN = ("completed", "rejected", "duration", "request_throughput", "output_throughput", "slot_utilization",
-         "mean_batch_size", "kv_usage_mean", "preemptions", "slots", "slots_counted")
-"""What a run shows of its single numbers."""
+MAIN = ("completed", "rejected", "duration", "request_throughput", "output_throughput", "slot_utilization",
+        "mean_batch_size", "kv_usage_mean", "preemptions")
+"""The single numbers of a run that stand first, with its slots."""
+FIRST = {"slots", *(METRICS[name].label for name in MAIN)}
+OPEN = 2
+"""Tables of a run that a notebook does not fold: its main numbers and its latencies."""
 
 
-def card(title: str, sentences: Sequence[str], sketch: str, found: Sequence[Table]) -> str:
-    """HTML of an answer: its sentences, a sketch as inline SVG, its tables."""
+def card(title: str, sentences: Sequence[str], sketch: str, found: Sequence[Table], most: int) -> str:
+    """HTML of an answer: its sentences, a sketch as inline SVG, its tables; those after so many are folded."""
     said = f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in sentences)}</ul>" if sentences else ""
-    return f"<p><b>{escape(title)}</b></p>{said}{sketch}{''.join(table._repr_html_() for table in found)}"
+    shown = "".join(table._repr_html_() for table in found[:most])
+    return f"<p><b>{escape(title)}</b></p>{said}{sketch}{shown}{_folded(found[most:])}"
+
+
+def _folded(found: Sequence[Table]) -> str:
+    if not found:
+        return ""
+    count = "1 more table" if len(found) == 1 else f"{len(found)} more tables"
+    inside = "".join(table._repr_html_() for table in found)
+    return f"<details><summary>{count}</summary>{inside}</details>"
 
 
 def account_card(account: Account, sketch: str, most: int) -> str:
-    """A card of an account, with so many of its tables."""
-    left = len(account.tables) - most
-    more = f"<p>{left} more tables: .tables()</p>" if left > 0 else ""
+    """A card of an account, with so many of its tables unfolded."""
     warned = [f"Warning: {warning}" for warning in account.warnings]
-    return card(account.question, [*account.answer, *warned], sketch, account.tables[:most]) + more
+    return card(account.question, [*account.answer, *warned], sketch, account.tables, most)
 
 
 def result_card(result: Result) -> str:
-    """A card of a run: the slots that work over time, and its main numbers."""
-    summary = result.summary(metrics=("ttft", "tpot", "e2el"))
-    brief = {name: value for name, value in summary.items() if name in SHOWN}
-    return card(repr(result)[1:-1], (), _work(result), [numbers({result.policy.name: brief}), latencies(summary)])
+    """A card of a run: the slots that work over time, and all that was measured."""
+    return card(repr(result)[1:-1], (), _work(result), _tables(result), OPEN)
 
 
 def result_text(result: Result) -> str:
     """A run as text: one line, then all that was measured."""
+    return "\n\n".join([repr(result), *map(str, _tables(result))])
+
+
+def _tables(result: Result) -> list[Table]:
+    """Everything, the main numbers and the latencies first."""
     document = result.summary()
-    document |= parts(result, document)
-    return "\n\n".join([repr(result), *map(str, tables({result.policy.name: document}))])
+    numbers, latencies, *others = tables({result.policy.name: document | parts(result, document)})
+    main = tuple(row for row in numbers.rows if row[0] in FIRST)
+    left = tuple(row for row in numbers.rows if row[0] not in FIRST)
+    rest = replace(numbers, title="Also measured", rows=left, note="")
+    return [replace(numbers, rows=main), latencies, *others, rest]
 
 
 def _work(result: Result) -> str:

@@ -1,4 +1,4 @@
-"""How a trace shows itself in a notebook: one line, its arrivals over time, and its lengths."""
+"""How a trace shows itself in a notebook and in print: one line, its arrivals over time, and its lengths."""
 
 from html import escape
 from typing import TYPE_CHECKING
@@ -21,16 +21,37 @@ def show(trace: "Trace") -> str:
     title = f"<p><b>{escape(repr(trace)[1:-1])}</b></p>"
     if not len(trace):
         return title
+    rates, told = _arrivals(trace)
+    source = f"<p>{escape(trace.source)}</p>" if trace.source else ""
+    return f"{title}{steps(rates, told)}{_grid(_lengths(trace))}{source}"
+
+
+def text(trace: "Trace") -> str:
+    """The same words without the sketch."""
+    if not len(trace):
+        return repr(trace)
+    rows = _lengths(trace)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+    return "\n".join([repr(trace), _arrivals(trace)[1], "", *lines, *(["", trace.source] if trace.source else [])])
+
+
+def _arrivals(trace: "Trace") -> tuple[list[float], str]:
+    """Requests a second in each window, and what they are in words."""
     window, counts = arrivals_over_time(trace, WINDOWS)
     rates = [count / window for count in counts]
-    sketch = steps(rates, f"requests/s over {trace.span_s:,.4g} s; at most {max(rates):,.4g} in {window:,.4g} s")
-    source = f"<p>{escape(trace.source)}</p>" if trace.source else ""
-    return f"{title}{sketch}{_lengths(trace)}{source}"
+    return rates, f"requests/s over {trace.span_s:,.4g} s; at most {max(rates):,.4g} in {window:,.4g} s"
 
 
-def _lengths(trace: "Trace") -> str:
-    head = "".join(f"<th>{name}</th>" for name in ("tokens", *(f"p{share}" for share in SHARES), "mean"))
-    rows = [f"<tr><th>{name}</th>" + "".join(f"<td>{value:,.0f}</td>" for value in (
-        *np.percentile(tokens, SHARES), tokens.mean())) + "</tr>"
-        for name, tokens in (("prompt", trace.prompt), ("output", trace.output))]
-    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+def _lengths(trace: "Trace") -> list[tuple[str, ...]]:
+    """A header, and a row each for prompts and outputs."""
+    columns = (("prompt", trace.prompt), ("output", trace.output))
+    return [("tokens", *(f"p{share}" for share in SHARES), "mean"),
+            *((name, *(f"{value:,.0f}" for value in (*np.percentile(tokens, SHARES), tokens.mean())))
+              for name, tokens in columns)]
+
+
+def _grid(rows: list[tuple[str, ...]]) -> str:
+    head, *body = rows
+    told = "".join(f"<tr><th>{name}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>" for name, *cells in body)
+    return f"<table><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr>{told}</table>"

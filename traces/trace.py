@@ -15,7 +15,7 @@ from traces.arrivals import LONGEST_NS, SECOND, gamma_arrivals, is_number
 from traces.columns import COLUMNS, LEAST, Int64, frozen, picked
 from traces.describe import describe
 from traces.digest import digest
-from traces.display import show
+from traces.display import show, text
 from traces.errors import TraceError, shown
 from traces.ragged import Ragged
 from traces.report import MADE_IN_MEMORY, ReadReport
@@ -103,6 +103,9 @@ class Trace:
             f"<Trace {self.name}: {len(self):,} requests over {self.span_s:,.1f} s, median prompt "
             f"{np.median(self.prompt):,.0f} and output {np.median(self.output):,.0f} tokens>"
         )
+
+    def __str__(self) -> str:
+        return text(self)
 
     def _repr_html_(self) -> str:
         return show(self)

@@ -34,16 +34,22 @@ def _default(field: str) -> str:
 
 
 @dataclass(frozen=True)
-class Common(Flags):
-    """Flags of every command."""
+class Told(Flags):
+    """Flags of every command: how it tells what it does."""
 
-    seed: Annotated[str, Option(metavar="N", help="Of everything that is drawn.", rich_help_panel=COMMON)] = (
-        _default("seed"))
     quiet: Annotated[bool, Option("--quiet", metavar="", help="No progress.", rich_help_panel=COMMON)] = False
     json: Annotated[bool, Option("--json", metavar="", help="Print one JSON document and nothing else.",
                                  rich_help_panel=COMMON)] = False
     debug: Annotated[bool, Option("--debug", metavar="", help="Show the traceback of an error.",
                                   rich_help_panel=COMMON)] = False
+
+
+@dataclass(frozen=True)
+class Common(Told):
+    """Flags of every command that may draw something at random."""
+
+    seed: Annotated[str, Option(metavar="N", help="Of everything that is drawn.", rich_help_panel=COMMON)] = (
+        _default("seed"))
 
     @property
     def seed_number(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from html import escape
 
@@ -16,6 +17,10 @@ class Markup(str):
 
 Child = str | None
 """Text, Markup, or nothing."""
+UNIT = re.compile(r"(?<=\d) (?=m?s\b|slots\b)")
+"""The blank between a number and its unit, which must not end a line."""
+SHORT = 12
+"""Letters of a number that stays on one line in any case."""
 
 
 def element(name: str, *children: Child, **attributes: str) -> Markup:
@@ -35,17 +40,26 @@ def lines(*children: Child) -> Markup:
 
 
 def table(found: Table) -> Markup:
-    """A table with its title as caption; it scrolls by itself where the window is narrow."""
-    head = element("tr", *(element("th", name, scope="col", class_=_kind(found, at)) if name else element("td")
-                           for at, name in enumerate(found.header)))
+    """A table with its title as caption; where the window is narrow it scrolls beside its first column."""
+    head = element("tr", *(element("th", _breakable(name), scope="col", class_=_kind(found, at)) if name else
+                           element("td") for at, name in enumerate(found.header)))
     body = lines(*(element("tr", *(_cell(found, at, cell) for at, cell in enumerate(row))) for row in found.rows))
-    grid = element("table", element("caption", found.title), element("thead", head), element("tbody", "\n", body))
+    title = element("caption", element("span", found.title))
+    grid = element("table", title, element("thead", head), element("tbody", "\n", body))
     note = element("p", found.note, class_="note") if found.note else None
     return lines(element("div", grid, class_="scroll", tabindex="0", role="region", aria_label=found.title), note)
 
 
 def _cell(found: Table, at: int, cell: str) -> Markup:
-    return element("td", cell, class_=_kind(found, at)) if at else element("th", cell, scope="row", class_="word")
+    if not at:
+        return element("th", cell, scope="row", class_="word")
+    long = " long" if len(cell) > SHORT else ""
+    return element("td", UNIT.sub("\N{NO-BREAK SPACE}", cell), class_=f"{_kind(found, at)}{long}")
+
+
+def _breakable(name: str) -> Markup:
+    """A name that may go on in the next line behind an underscore, as knobs are long."""
+    return Markup(escape(name).replace("_", "_<wbr>"))
 
 
 def _kind(found: Table, at: int) -> str:

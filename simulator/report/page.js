@@ -2,10 +2,10 @@
 "use strict";
 
 // Sorting: a click on a column's name orders the rows by it, numbers by size with "1.2 s" after "900 ms".
-const UNITS = { s: 1000, ms: 1 };
+const UNITS = { s: 1000 };
 
 function worth(text) {
-  const found = text.trim().match(/^[$+]?(-?[\d,]*\.?\d+(?:e[-+]?\d+)?)\s*(ms|s)?(?![\w])/i);
+  const found = text.trim().match(/^[$+]?(-?[\d,]*\.?\d+(?:e[-+]?\d+)?)\s*(ms|s|x)?(?![\w.])/i);
   return found ? Number(found[1].replaceAll(",", "")) * (UNITS[found[2]] ?? 1) : null;
 }
 
@@ -30,10 +30,23 @@ for (const table of document.querySelectorAll("table")) {
     if (heading.tagName !== "TH") return;
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = heading.textContent;
-    heading.replaceChildren(button);
+    button.append(...heading.childNodes);
+    heading.append(button);
     button.addEventListener("click", () => sort(table, heading, column));
   });
+}
+
+// Size: on a phone a drawing is as wide as the page, and becomes legible, and scrolls, when asked.
+const LARGER = "Enlarge the figure", FITTED = "Fit the figure to the page";
+
+for (const drawing of document.querySelectorAll(".drawing")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = LARGER;
+  button.addEventListener("click", () => {
+    button.textContent = drawing.classList.toggle("large") ? FITTED : LARGER;
+  });
+  drawing.after(button);
 }
 
 // Values: the words of the nearest mark of a curve, beside the pointer. Without this script a viewer shows the same

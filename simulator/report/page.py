@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from simulator.account import Account
 from simulator.metrics import METRICS
+from simulator.report.asked import asked
 from simulator.report.elements import Markup, definitions, element, items, lines, table
 from simulator.report.reading import Chapter, Picture, chapters
-from simulator.scenario import Scenario
+from simulator.report.seal import sealed
 from simulator.tables import Table
 from simulator.version import __version__
 
@@ -29,9 +28,13 @@ def report(directory: str | os.PathLike[str]) -> str:
 
     The same files give the same bytes. Raises InputError if there is nothing to tell.
     """
-    found = chapters(Path(directory))
+    return page_of(chapters(Path(directory)))
+
+
+def page_of(found: Sequence[Chapter]) -> str:
+    """The page of these chapters, of which there is at least one, with its seal."""
     body = lines(*(_article(chapter, f"c{at}") for at, chapter in enumerate(found)), _foot())
-    return f"<!doctype html>\n{element('html', chr(10), _head(found[0]), body, _script(), lang='en')}\n"
+    return sealed(f"<!doctype html>\n{element('html', chr(10), _head(found[0]), body, _script(), lang='en')}\n")
 
 
 def _head(first: Chapter) -> Markup:
@@ -72,7 +75,7 @@ def _sections(chapter: Chapter) -> Iterator[tuple[str, Markup | None]]:
     yield "Tables", lines(*map(table, account.tables))
     yield "Inputs", definitions(fact for fact in _facts(account) if fact[0] not in TRUST)
     yield "How far to trust the step times", definitions(fact for fact in _facts(account) if fact[0] in TRUST)
-    yield "Scenario", _scenario(chapter)
+    yield "Scenario", asked(chapter)
     yield "Definitions", definitions(_defined(chapter))
     yield "Made from", table(Table("Files", ("file", "SHA-256 begins with"), tuple(chapter.files.items()),
                                    words=("SHA-256 begins with",)))
@@ -94,37 +97,15 @@ def _facts(account: Account) -> list[tuple[str, str]]:
     return [(name, said) for name, _, said in (fact.partition(": ") for fact in account.facts)]
 
 
-def _scenario(chapter: Chapter) -> Markup | None:
-    """What was asked otherwise than by default, and the whole record."""
-    if not chapter.scenario:
-        return None
-    fields = Scenario.__dataclass_fields__
-    other = {name: value for name, value in chapter.scenario.items()
-             if name in ("trace", "policy") or name not in fields or value != _default(name)}
-    rows = tuple((name, value if isinstance(value, str) else json.dumps(value)) for name, value in other.items())
-    where = " at its first point" if chapter.command == "sweep" else ""
-    told = Table(f"What is not as by default{where}", ("field", "value"), rows, words=("value",))
-    whole = element("details", element("summary", "The whole record, as --scenario takes it"),
-                    element("pre", json.dumps(chapter.scenario, indent=1)))
-    return lines(table(told), whole)
-
-
-def _default(name: str) -> Any:
-    """The default of a field, as its record has it."""
-    field = Scenario.__dataclass_fields__[name]
-    made: Any = field.default_factory() if callable(field.default_factory) else field.default
-    return dict(made) if hasattr(made, "items") else made
-
-
 def _defined(chapter: Chapter) -> list[tuple[str, str]]:
     """The metrics whose labels occur, in the order of METRICS."""
     account = chapter.account
     names = (name for each in account.tables for name in (*each.header, *(row[0] for row in each.rows)))
     text = "\n".join([*account.answer, *names])
-    return [(f"{metric.label} ({metric.unit})", metric.definition) for metric in METRICS.values()
-            if re.search(rf"(?<![\w/]){re.escape(metric.label)}(?![\w/])", text)]
+    return [(f"{metric.label} ({metric.unit})", chapter.definitions.get(name, metric.definition))
+            for name, metric in METRICS.items() if re.search(rf"(?<![\w/]){re.escape(metric.label)}(?![\w/])", text)]
 
 
 def _foot() -> Markup:
     return element("footer", f"Made by batchsim {__version__} from the files above. The page needs no network; its "
-                             "script only sorts tables and shows the values of curves.")
+                             "script only sorts tables, enlarges figures and shows the values of curves.")

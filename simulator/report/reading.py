@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +36,8 @@ class Chapter:
         scenario: What was asked, as a record that `batchsim run --scenario` takes.
         pictures: Its figures, the most telling one first.
         files: What it was made from: names and the beginnings of their SHA-256.
+        policies: Policy and knobs of each that was compared, by the name that is shown; empty where there is one.
+        definitions: Of the metrics that the study counts in its own way.
     """
 
     command: str
@@ -43,15 +45,33 @@ class Chapter:
     scenario: Mapping[str, Any]
     pictures: tuple[Picture, ...]
     files: Mapping[str, str]
+    policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    definitions: Mapping[str, str] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """The chapter for JSON, without its figures."""
+        return {"command": self.command, **self.account.plain(), "scenario": dict(self.scenario),
+                "files": dict(self.files)}
 
 
 class Kind(NamedTuple):
-    """What a study leaves: its command, and what its figures show."""
+    """What a study leaves: its command, what its figures show, and which metrics it counts in its own way."""
 
     command: str
     figures: Mapping[str, tuple[str, str]]
+    definitions: Mapping[str, str] = {}
 
 
+PLANNED = {
+    "request_throughput": "Requests that come and can be served at all, over the time in which they come.",
+    "request_goodput": (
+        "Requests/s offered, times the share of them that meets every service objective at the first try; a share of "
+        "those that come once the run is warm. What comes is counted over the time in which it comes, and not until "
+        "the last answer is out, as `batchsim run` counts."),
+    "ttft": "Time to first token: first token delivered - sent, of requests that come once the run is warm.",
+    "tpot": "Time per output token, the first excluded: (E2EL - TTFT) / (output tokens - 1), one value a request; of "
+            "requests that come once the run is warm."}
+"""How a plan counts: its run has a warm-up, and stands for traffic that goes on."""
 STUDIES: dict[str, Kind] = {
     "comparison.json": Kind("compare", {
         "timeline.svg": ("Slots over time", "A row is a slot, a bar a request in it. The panels have equal slots; "
@@ -63,7 +83,7 @@ STUDIES: dict[str, Kind] = {
         "goodput.svg": ("Goodput against rate", "Requests within all objectives, and the latencies with their limits, "
                                                 "against the rate offered to a replica."),
         "backlog.svg": ("Backlog over time", "Requests outstanding, with the answer and with its neighbours: where the "
-                                             "line keeps rising, the traffic is too much.")}),
+                                             "line keeps rising, the traffic is too much.")}, PLANNED),
     "sweep.json": Kind("sweep", {
         "heatmap.svg": ("The grid", "A cell is a point of the sweep; hatched ones have no value."),
         "pareto.svg": ("Each user against each GPU", "The points that no other one beats in both are joined.")}),
@@ -97,7 +117,7 @@ def _study(directory: Path, name: str, kind: Kind) -> Chapter:
     pictures = {file: _picture(directory / file, *words) for file, words in kind.figures.items()
                 if file in drawn and (directory / file).is_file()}
     return Chapter(kind.command, account, _scenario(document), tuple(pictures.values()),
-                   _checksums(directory, [name, *pictures]))
+                   _checksums(directory, [name, *pictures]), _policies(document), kind.definitions)
 
 
 def _picture(path: Path, title: str, caption: str) -> Picture:
@@ -138,6 +158,12 @@ def _read(path: Path) -> dict[str, Any]:
 def _scenario(document: Mapping[str, Any]) -> Mapping[str, Any]:
     found = document.get("scenario")
     return found if isinstance(found, dict) else {}
+
+
+def _policies(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    found = document.get("policies")
+    return {str(label): each for label, each in found.items() if isinstance(each, dict)} if isinstance(
+        found, dict) else {}
 
 
 def _checksums(directory: Path, names: list[str]) -> dict[str, str]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 SHOWN_TABLES = 3
-"""In a notebook: how much it serves, how it feels, what the switch is worth."""
+"""In a notebook, the others being folded: how much it serves, how it feels, what the switch is worth."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,12 @@ class Comparison:
         ladders = {label: records(found) for label, found in self.ladders.items()}
         return {"speedup": self.speedup(), "ratios": ratios, "ladders": ladders, "slot_ns_with_equal_slots": ledgers,
                 "story": self.story(), **self._certainty(), "account": self.account().plain(),
-                "scenario": self.scenario}
+                "policies": self._policies(), "scenario": self.scenario}
+
+    def _policies(self) -> dict[str, dict[str, Any]]:
+        """Policy and knobs of each, as they were asked for."""
+        asked = {label: self.results[label, "trace"].asked for label in self.labels}
+        return {label: {name: each[name] for name in ("policy", "knobs")} for label, each in asked.items()}
 
     def table(self) -> pd.DataFrame:
         """Every metric (rows) of every policy and load (columns)."""

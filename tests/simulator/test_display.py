@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from html import unescape
 
 import pytest
 from worlds import trace_of
@@ -34,8 +36,22 @@ def test_one_line_at_a_prompt_tables_in_print_and_a_sketch_in_a_notebook(name: s
     assert f"\n{title}" in str(found)
     cell = found._repr_html_()
     assert f"<caption>{title}" in cell
+    assert _words(re.sub("<svg.*?</svg>|<summary>.*?</summary>", "", cell)) == _words(str(found))
     assert cell.count("<svg") == 1
     assert "nan" not in cell
+
+
+def _words(text: str) -> list[str]:
+    """What is said, in the order in which it is said, without markup and layout."""
+    return re.findall(r"[^\s<>]+", unescape(re.sub("<[^>]+>", " ", text) if "</" in text else text))
+
+
+def test_what_few_look_at_is_folded() -> None:
+    cell = sim.simulate(TRACE, "vllm", **WORLD)._repr_html_()
+    shown, _, folded = cell.partition("<details>")
+    assert re.findall("<caption>(.*?)</caption>", shown) == ["What was served", "Latencies, in ms"]
+    assert re.findall("<caption>(.*?)</caption>", folded)[-1] == "Also measured"
+    assert re.findall("<summary>(.*?)</summary>", sim.compare(TRACE, **WORLD)._repr_html_()) == ["5 more tables"]
 
 
 def test_a_comparison_gives_an_account_of_itself() -> None:

@@ -18,10 +18,12 @@ from simulator import InputError
 from simulator.account import Account
 from simulator.report import report
 from simulator.report.drawings import drawing
+from simulator.scenario import Scenario
+from simulator.scenarios import record
 from simulator.tables import Table
 
 EVIL = "<script>alert(1)</script>"
-VOID = {"meta", "link", "br", "img", "input", "hr"}
+VOID = {"meta", "link", "br", "wbr", "img", "input", "hr"}
 ACCOUNT = Account(f"Is {EVIL} safe?", ("Yes.", "a < b"), (Table("T", ("", "x"), (("row", "1"),), EVIL),),
                   (f"trace: {EVIL}", "cost model: c", "its error: 5%"), (EVIL,))
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9">{}</svg>'
@@ -178,6 +180,48 @@ def test_the_scenario_names_what_is_not_as_by_default(tmp_path: Path) -> None:
     assert ">max_retries<" not in rows
 
 
+def _asked(directory: Path, document: dict[str, object], name: str = "comparison.json") -> list[tuple[str, str]]:
+    """The rows of the scenario's table."""
+    (directory / name).write_text(json.dumps({"account": ACCOUNT.plain(), **document}))
+    rows = report(directory).partition("What is not as by default")[2].partition("</table>")[0]
+    return re.findall(r'<th scope="row" class="word">(.*?)</th><td class="word.*?">(.*?)</td>', rows)
+
+
+def test_of_the_scenario_only_what_differs_is_told(tmp_path: Path) -> None:
+    usual = record(Scenario())
+    assert _asked(tmp_path, {"scenario": usual}, "plan.json") == []
+    assert "<p>Everything is as by default.</p>" in report(tmp_path)
+    other = record(Scenario(policy="vllm", knobs={"max_num_seqs": 8}, num_prompts=9, goodput={"ttft": 5.0}))
+    assert _asked(tmp_path, {"scenario": other}, "plan.json") == [
+        ("num_prompts", "9"), ("goodput", "{&quot;ttft&quot;: 5.0}"), ("max_num_seqs", "8")]
+    (tmp_path / "plan.json").unlink()
+    assert _asked(tmp_path, {"scenario": record(Scenario(policy="orca"))}) == [("policy", "orca")]
+
+
+def test_every_policy_of_a_comparison_tells_its_knobs(tmp_path: Path) -> None:
+    found = sim.compare(trace_of([(0, 5, 3), (0, 5, 9)]), settings={"static.max_batch_size": 2, "block_size": 32},
+                        cost_model=Constant(10_000_000), kv_capacity_tokens=1000).findings()
+    rows = _asked(tmp_path, found)
+    assert [row for row in rows if "." in row[0]] == [("static.max_batch_size", "2"), ("vllm.block_size", "32")]
+    assert "policy" not in dict(rows)
+
+
+def test_knobs_of_a_policy_that_is_not_bundled_are_all_told(tmp_path: Path) -> None:
+    scenario = {"policy": "nowhere.py:Mine", "knobs": {"a": 1, "b": None}}    # and the file need not be there
+    assert _asked(tmp_path, {"scenario": scenario}) == [("policy", "nowhere.py:Mine"), ("a", "1"), ("b", "null")]
+
+
+def test_a_plan_defines_what_it_counts_in_its_own_way(tmp_path: Path) -> None:
+    account = Account("Q?", ("goodput",), (Table("T", ("", "p99 TTFT", "requests/s"), ()),))
+    (tmp_path / "plan.json").write_text(json.dumps({"account": account.plain()}))
+    told = report(tmp_path).partition("Definitions")[2]
+    assert "at the first try" in told
+    assert "over the time in which they come" in told
+    assert "meet every service objective" not in told
+    (tmp_path / "plan.json").unlink()
+    assert "over the whole duration. Null without" in report(written(tmp_path, account)).partition("Definitions")[2]
+
+
 def test_definitions_are_of_what_occurs(tmp_path: Path) -> None:
     account = Account("Q?", ("TTFT is short.",), (Table("T", ("", "TPOT p99, ms"), ()),))
     page = report(written(tmp_path, account)).partition("Definitions")[2]
@@ -217,7 +261,7 @@ def test_no_directory(tmp_path: Path) -> None:
 def test_an_account_comes_back_from_json() -> None:
     again = Account.of(json.loads(json.dumps(ACCOUNT.plain())))
     assert again == ACCOUNT
-    assert str(again) == f"Yes.\na < b\nWarning: {EVIL}\n\nT\n     x\nrow  1\n{EVIL}"
+    assert str(again) == f"{ACCOUNT.question}\n\nYes.\na < b\nWarning: {EVIL}\n\nT\n     x\nrow  1\n{EVIL}"
 
 
 def test_the_colours_of_text_stand_out_from_the_page() -> None:

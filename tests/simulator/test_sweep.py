@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cost_models import Constant
 from simulator import InputError, Scenario, simulate, sweep
 from simulator.memory.base import UNLIMITED
 from simulator.studies.campaign import Failure
@@ -151,6 +152,37 @@ def test_the_pareto_set_is_what_nobody_beats() -> None:
     assert pareto(points) == [True, True, False, True, False, False]
 
 
+def test_who_turns_requests_away_is_in_no_pareto_set() -> None:
+    whole, part = at(10, 100) | {"completed": 4}, at(90, 900) | {"completed": 3, "rejected": 1}
+    assert pareto([whole, part]) == [True, False]
+    assert pareto([part, part]) == [True, True]    # what all of them refuse tells none of them apart
+    rates = [record(each, {"rate_scale": rate, "max_num_seqs": 1}) for each, rate in ((whole, 1), (part, 2), (part, 2))]
+    assert pareto(rates) == [True, True, True]
+
+
+def test_a_point_that_serves_a_part_is_marked_and_not_crowned() -> None:
+    found = sweep(Trace("made", np.array([0, 0, 5 * 10**9]), np.array([4, 50, 60]), np.array([2, 20, 20])),
+                  vary={"kv_capacity_tokens": [48, 1000]}, max_tokens="exact", cost_model=Constant(5_000_000))
+    assert [each["completed"] for each in found.records] == [1, 3]
+    account = found.account()
+    crowned = [line for line in account.answer if " with " in line]
+    assert len(crowned) == 3
+    among = "kv_capacity_tokens=1000, among those that serve the largest share of their requests."
+    assert all(among in line for line in crowned)
+    assert account.warnings == ("2 of 3 requests were rejected with kv_capacity_tokens=48",)
+    rows = table(found)
+    assert (rows.rows[0][-1], rows.rows[1][-1]) == ("", "*")
+    assert rows.rows[0][rows.header.index("not served")] == "2 (66.7%)"
+    assert "Who leaves a larger share of the requests unserved" in rows.note
+
+
+def test_an_answer_spells_numbers_as_its_table_does() -> None:
+    found = sweep(vary={"max_num_seqs": [1]}, num_prompts=200, rate_scale=8)
+    cell = found.account().tables[0].rows[0][found.account().tables[0].header.index("TTFT p99, ms")]
+    assert len(cell) > 5
+    assert f"Shortest TTFT, p99: {cell} ms with" in str(found)
+
+
 def test_points_of_different_load_are_no_alternatives() -> None:
     records = [record(at(*speed), {"max_num_seqs": cap, "rate_scale": rate}) for rate, cap, speed in (
         (2, 8, (10, 100)), (2, 16, (9, 90)), (4, 8, (5, 50)), (4, 16, (4, 60)))]
@@ -211,14 +243,16 @@ def test_tenants_and_whom_a_point_does_not_serve() -> None:
     assert [shed[f"tenant.{name}.completed"] for name in ("chat", "code")] == [1, 3]
     told = table(found)
     row = dict(zip(told.header, told.rows[1], strict=True))
-    assert (row["not served"], row["Jain index"]) == ("8 (67%)", "1")
+    assert (row["not served"], row["Jain index"]) == ("8 (66.7%)", "1")
     assert told.rows[0][told.header.index("not served")] == "-"
     by_tenant = tenants(found)
     assert by_tenant is not None
     assert [row[:4] + row[5:6] for row in by_tenant.rows] == [
         ("fcfs", "chat", "3", "3", "100.0%"), ("fcfs", "code", "9", "9", "100.0%"),
         ("shed", "chat", "3", "1", "33.3%"), ("shed", "code", "9", "3", "33.3%")]
-    assert "overflow=shed, which leaves 8 of 12 requests unserved" in str(found)
+    hasty = sweep(SHARED, vary={"overflow": ["fcfs", "shed"]}, queue_limit=4, goodput={"ttft": 11}).account().answer
+    assert "overflow=shed, which leaves 8 of 12 requests unserved" in hasty[0]    # goodput counts them as badly served
+    assert all("overflow=fcfs" in line for line in hasty[1:4])
     assert tenants(sweep(TRACE, vary={"seed": [0, 1]})) is None
 
 

@@ -52,3 +52,18 @@ def test_a_trace_shows_its_arrivals_and_its_lengths() -> None:
     assert "<tr><th>prompt</th><td>10</td><td>20</td><td>30</td><td>20</td></tr>" in text
     assert text.count("<svg") == 1
     assert trace.head(0)._repr_html_() == "<p><b>Trace &lt;mine&gt;: no requests</b></p>"
+
+
+def test_a_trace_prints_the_words_that_it_shows() -> None:
+    trace = Trace("mine", np.array([0, 1, 2]) * 10**9, np.array([10, 20, 30]), np.array([1, 2, 3000]), source="here")
+    assert str(trace) == """<Trace mine: 3 requests over 2.0 s, median prompt 20 and output 2 tokens>
+requests/s over 2 s; at most 60 in 0.01667 s
+
+tokens  p1  p50    p99   mean
+prompt  10   20     30     20
+output   1    2  2,940  1,001
+
+here"""
+    shown = trace._repr_html_()
+    assert all(line.strip("<>").split("  ")[0] in shown for line in str(trace).splitlines())
+    assert str(trace.head(0)) == repr(trace.head(0)) == "<Trace mine: no requests>"

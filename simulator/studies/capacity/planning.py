@@ -103,7 +103,7 @@ class Plan:
         return curve(self)
 
     def __str__(self) -> str:
-        return "\n".join([*self.told(), *(f"\n{table}" for table in self.tables())])
+        return str(self.account())
 
     def __repr__(self) -> str:
         return f"<Plan: {self.told()[0]}>"

@@ -14,14 +14,18 @@ from simulator.studies.sweep.loads import loads, pareto
 from simulator.studies.sweep.means import averaged
 from simulator.studies.sweep.pictures import less_is_better
 from simulator.studies.sweep.records import Record, varied
-from simulator.studies.sweep.served import unserved
-from simulator.studies.sweep.tables import certainty, has_rivals, table, tenants
+from simulator.studies.sweep.served import serve_most, unserved
+from simulator.studies.sweep.tables import certainty, has_rivals, number, table, tenants
 from simulator.studies.sweep.variants import shown
 from simulator.studies.sweep.words import points
 
 WEIGHED = {"request_goodput": ("Most goodput", " requests/s"), "output_throughput": ("Most output tokens/s", ""),
            "p99_ttft_ms": ("Shortest TTFT, p99", " ms"), "p99_tpot_ms": ("Shortest TPOT, p99", " ms")}
 """The figures whose best points are named, where any point has them."""
+COUNTS_ALL = "request_goodput"
+"""The one that counts who is not served as badly served, so that every point may be its best."""
+MOST_NAMED = 5
+"""Points that reject requests, named in the warnings."""
 
 
 def account(found: Sweep) -> Account:
@@ -36,12 +40,15 @@ def account(found: Sweep) -> Account:
 
 def _best(records: list[Record]) -> Iterator[str]:
     for name, (words, unit) in WEIGHED.items():
-        measured = [each for each in records if each.get(name) is not None]
+        rivals = records if name == COUNTS_ALL else serve_most(records)
+        measured = [each for each in rivals if each.get(name) is not None]
         if measured:
             best = (min if less_is_better(name) else max)(each[name] for each in measured)
             first, *others = [each for each in measured if f"{each[name]:.4g}" == f"{best:.4g}"]
             equals = f", and with {len(others):,} more" if others else ""
-            yield f"{words}: {best:,.4g}{unit} with {_values(first, records)}{_at_what_cost(first)}{equals}."
+            among = ", among those that serve the largest share of their requests" if len(rivals) < len(records) else ""
+            cost = _at_what_cost(first)
+            yield f"{words}: {number(best)}{unit} with {_values(first, records)}{cost}{equals}{among}."
 
 
 def _at_what_cost(each: Record) -> str:
@@ -82,11 +89,20 @@ def _facts(found: Sweep) -> Iterator[str]:
 def _warnings(found: Sweep) -> Iterator[str]:
     for key, failure in found.failures.items():
         yield f"{key} failed: {failure.reason}"
-    outside = {name: sum(each.get(name) or 0 for each in found.records) for name in ("rejected", "out_of_range_steps")}
-    if outside["rejected"]:
-        yield f"{outside['rejected']:,} requests were rejected, over all points"
-    if outside["out_of_range_steps"]:
-        yield f"{outside['out_of_range_steps']:,} steps outside the measured range of the cost model, over all points"
+    yield from _rejected(averaged(found.records))
+    outside = sum(each.get("out_of_range_steps") or 0 for each in found.records)
+    if outside:
+        yield f"{outside:,} steps outside the measured range of the cost model, over all points"
+
+
+def _rejected(records: list[Record]) -> Iterator[str]:
+    """The points that reject requests, the worst first."""
+    found = sorted((each for each in records if each.get("rejected")), key=lambda each: -each["rejected"])
+    for each in found[:MOST_NAMED]:
+        count = f"{each['rejected']:,.0f} of {each['num_prompts']:,.0f} requests were rejected"
+        yield f"{count} with {_values(each, records)}"
+    if len(found) > MOST_NAMED:
+        yield f"{len(found) - MOST_NAMED:,} more points reject requests"
 
 
 def findings(found: Sweep) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from simulator.scenario import READ_FROM
 from simulator.studies.sweep.records import Record, efficiency, varied
+from simulator.studies.sweep.served import share_served
 from simulator.studies.sweep.variants import shown
 
 LOAD = READ_FROM | {"load", "num_prompts", "shape", "rate_scale", "cap_gaps", "request_rate", "burstiness", "turns"}
@@ -28,8 +29,16 @@ def is_load(name: str) -> bool:
 
 
 def pareto(records: Sequence[Record]) -> list[bool]:
-    """Which records none of the same load beats: is as good for each user and for each GPU, and better for one."""
-    points = list(zip(loads(records), map(efficiency, records), strict=True))
+    """Which records none of the same load beats: is as good for each user and for each GPU, and better for one.
+
+    Those that serve a smaller share of their requests than another one of the load are left out: for whom they serve,
+    it is another load.
+    """
+    names, most = loads(records), dict[str, float]()
+    for load, each in zip(names, records, strict=True):
+        most[load] = max(most.get(load, 0.0), share_served(each))
+    points = [(load, efficiency(each) if share_served(each) == most[load] else None)
+              for load, each in zip(names, records, strict=True)]
     return [point is not None and not any(_beats(other, point) for theirs, other in points if other and theirs == load)
             for load, point in points]
 

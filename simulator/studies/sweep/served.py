@@ -22,10 +22,22 @@ def unserved(each: dict[str, Any]) -> float:
     return sum(each.get(name) or 0 for name in UNSERVED)
 
 
+def share_served(each: dict[str, Any]) -> float:
+    """The share of its requests that were served; 1 for a record that does not tell."""
+    count, lost = each.get("completed"), unserved(each)
+    return 1.0 if count is None or not count + lost else count / (count + lost)
+
+
+def serve_most(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that serve as great a share of their requests as any: who turns requests away has short latencies."""
+    most = max(map(share_served, records), default=1.0)
+    return [each for each in records if share_served(each) == most]
+
+
 def share_unserved(each: dict[str, Any]) -> str:
     """How many were not, and their share of all; a dash for none."""
     count = unserved(each)
-    return f"{count:,.0f} ({count / (count + each['completed']):.0%})" if count else "-"
+    return f"{count:,.0f} ({count / (count + each['completed']):.1%})" if count else "-"
 
 
 def by_tenant(result: Result) -> dict[str, Any]:

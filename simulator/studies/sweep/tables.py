@@ -13,7 +13,7 @@ from simulator.studies.sweep import Sweep
 from simulator.studies.sweep.loads import loads, pareto
 from simulator.studies.sweep.means import averaged
 from simulator.studies.sweep.records import Record, efficiency, varied
-from simulator.studies.sweep.served import TENANT, TOLD, share_unserved, tenants_of, unserved
+from simulator.studies.sweep.served import TENANT, TOLD, serve_most, share_unserved, tenants_of, unserved
 from simulator.studies.sweep.variants import shown
 from simulator.studies.sweep.words import points
 from simulator.tables import Table
@@ -26,6 +26,7 @@ EVENTS = {"jain_index": "Jain index", "preemptions": "preempted"}
 INTERVALS = f"Mean difference and its {LEVEL:.0%} interval (Student's), in pairs: what both points share cancels out."
 LIMIT = "limit: what stops the queue most, and in which share of the time."
 BEST = " * in the Pareto set: no other point{} has more output tok/s for each user and for each GPU."
+IN_PART = " Who leaves a larger share of the requests unserved than another one is not in it."
 FAIR = "met: share of its requests that were answered and met its objectives."
 NOTICED = 0.005
 """The share from which on a limit is told."""
@@ -38,7 +39,7 @@ def table(found: Sweep) -> Table:
     columns = {name: label for name, label in COLUMNS.items() if any(each.get(name) is not None for each in records)}
     columns |= {name: label for name, label in EVENTS.items() if any(each.get(name) for each in records)}
     lost = ("not served",) if any(map(unserved, records)) else ()
-    rows = [(*(shown(each.get(name)) for name in names), *(_number(each.get(name)) for name in columns),
+    rows = [(*(shown(each.get(name)) for name in names), *(number(each.get(name)) for name in columns),
              *(share_unserved(each) for _ in lost), *_efficiency(each), _limit(each), *(["*" if best else ""] * rivals))
             for each, best in zip(records, pareto(records), strict=True)]
     header = (*names, *columns.values(), *lost, "tok/s/user", "tok/s/GPU", "limit", *([""] * rivals))
@@ -54,7 +55,8 @@ def has_rivals(records: Sequence[Record]) -> bool:
 
 def _note(records: Sequence[Record]) -> str:
     same = " of the same load" if any(loads(records)) else ""
-    return LIMIT + (BEST.format(same) if has_rivals(records) else "")
+    left = IN_PART if len(serve_most(records)) < len(records) else ""
+    return LIMIT + (BEST.format(same) + left if has_rivals(records) else "")
 
 
 def tenants(found: Sweep) -> Table | None:
@@ -71,7 +73,7 @@ def _fared(each: Record, tenant: str) -> tuple[str, ...]:
     requests, completed, tail, share, rate = (
         each.get(f"{TENANT}{tenant}.{name}") for name in TOLD)
     met = "-" if share is None or rate is None else f"{share:.1%}"
-    return (*map(_number, (requests, completed, tail)), met, _number(rate))
+    return (*map(number, (requests, completed, tail)), met, number(rate))
 
 
 def certainty(found: Sweep) -> Table | None:
@@ -91,7 +93,7 @@ def certainty(found: Sweep) -> Table | None:
 
 def _efficiency(each: Record) -> tuple[str, str]:
     point = efficiency(each)
-    return ("-", "-") if point is None else (_number(point[0]), _number(point[1]))
+    return ("-", "-") if point is None else (number(point[0]), number(point[1]))
 
 
 def _limit(each: Record) -> str:
@@ -101,5 +103,6 @@ def _limit(each: Record) -> str:
     return f"{most.replace('_', ' ')} {shares[most]:.0%}" if shares[most] >= NOTICED else "-"
 
 
-def _number(value: Any) -> str:
+def number(value: Any) -> str:
+    """A figure as a cell has it; a dash where nothing was measured."""
     return "-" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
