@@ -99,6 +99,9 @@ def test_it_is_exact_for_the_same_version_and_the_same_step_times() -> None:
     other = side({}, origin=plain | {"cost_model": "h200", "cost_digest": "b"})
     assert str(tolerances(before, other, {}).default) == "exact"    # asked for, not calibrated anew
     assert str(tolerances(before, side({}, kind="measured"), {}).default) == "5%"
+    ideal = [side({}, origin=plain | {"cost_model": "roofline", "cost_digest": digest, "step_error": 0.0})
+             for digest in "ab"]
+    assert str(tolerances(*ideal, {}).default) == "exact"    # another GPU, or other code: nobody calibrated it
 
 
 # Names
