@@ -78,7 +78,7 @@ def side_of(where: str, document: Any) -> Side:
                          "`batchsim baseline save` wrote")
     if str(document.get("backend", "")).startswith(OURS):
         return _ours(document)
-    conditions = {name: document.get(name) for name in CONDITIONS}
+    conditions = _conditions(document)
     origin = {name: document[name] for name in ("backend", "model_id") if document.get(name)}
     told = {**DEFINITIONS, "itl": NOT_STATED, "goodput": NOT_STATED}
     if not all(name in document for name in ARRAYS):
@@ -96,7 +96,7 @@ def merged(sides: Sequence[Side]) -> Side:
     if not others:
         return first
     for other in others:
-        if (other.kind, other.definitions, other.conditions) != (first.kind, first.definitions, first.conditions):
+        if _how(other) != _how(first):
             raise InputError("these results were not made alike, so they are no repetitions: give one of them")
     names = [name for name in first.metrics if all(side.metrics.get(name) is not None for side in sides)]
     values = {name: [side.metrics[name] or 0.0 for side in sides] for name in names}
@@ -106,11 +106,23 @@ def merged(sides: Sequence[Side]) -> Side:
                 (f"the mean of {len(sides)} results", *first.notes))
 
 
+def _how(side: Side) -> tuple[Any, ...]:
+    """How it was made; repetitions have all of it in common, and other seeds, so other requests."""
+    origin = {name: value for name, value in side.origin.items() if name != "trace_digest"}
+    scenario = {name: value for name, value in (side.scenario or {}).items() if name != "seed"}
+    return side.kind, side.definitions, side.conditions, origin, scenario
+
+
 def _ours(document: Mapping[str, Any]) -> Side:
     origin = {name: document.get(name) for name in ("simulator_version", "policy_version", "trace_digest",
                                                     "cost_model")}
     return Side("simulated", measured(document), definitions(document),
-                {name: document.get(name) for name in CONDITIONS}, origin, document.get("scenario"))
+                _conditions(document), origin, document.get("scenario"))
+
+
+def _conditions(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What the file tells of them; null is an answer too."""
+    return {name: document[name] for name in CONDITIONS if name in document}
 
 
 def _latencies(where: str, document: Mapping[str, Any]) -> Latencies:

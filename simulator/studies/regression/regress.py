@@ -123,8 +123,8 @@ def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics:
     current = None if results else _current(known, asked, scenario, changes)
     side = _recorded(results) if current is None else simulated(run(current))
     allowed = tolerances(known.side, side, {**known.tolerances, **texts})
-    found = Compared(known.name, compare(known.side, side, allowed, metrics), "", known, side, allowed,
-                     tuple(differences(known.side, side)))
+    changed = compare(known.side, side, allowed, metrics, rerun=current is not None)
+    found = Compared(known.name, changed, "", known, side, allowed, tuple(differences(known.side, side)))
     if not found.changes:
         return replace(found, reason="the baseline and the current result have no metric in common")
     if not found.failed or asked is None or current is None:

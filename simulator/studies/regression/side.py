@@ -18,10 +18,12 @@ from simulator.studies.regression.names import NAMES, metric_of
 
 Kind = Literal["simulated", "measured"]
 CONDITIONS = ("num_prompts", "request_rate", "burstiness", "max_concurrency")
-"""What two runs that nobody can run again must have in common."""
+"""What two runs as they stand must have in common, as well as the trace."""
 DEFINITIONS = {"tpot": "the first token excluded", "itl": "between tokens", "percentiles": PERCENTILE_METHOD,
                "std": "population"}
 """How a simulated run measures what other tools measure otherwise."""
+PROMISED = ("request_goodput", "jain_index")
+"""Metrics that count who was served as promised, and so depend on the promises."""
 NOT_STATED = "not stated"
 DIGITS = 16
 LARGEST = 1e300
@@ -100,7 +102,7 @@ def definitions(document: Mapping[str, Any]) -> dict[str, str]:
 def defined_by(name: str) -> list[str]:
     """The definitions that a name of the JSON depends on."""
     metric = metric_of(name)
-    found = [metric] if metric in ("tpot", "itl") else ["goodput"] if metric == "request_goodput" else []
+    found = [metric] if metric in ("tpot", "itl") else ["goodput"] if metric in PROMISED else []
     if name.startswith(("median_", "p")) and name.endswith("_ms"):
         found.append("percentiles")
     return [*found, "std"] if name.startswith("std_") else found
