@@ -97,7 +97,7 @@ def files(found: Regression) -> dict[str, bytes]:
     """All files by name."""
     from simulator.plots import regression_figure
     texts = {FINDINGS: as_json(found.to_dict()), SUMMARY: found.to_markdown(), JUNIT: found.to_junit()}
-    return {name: text.encode() for name, text in texts.items()} | as_files(
+    return {name: text.encode(errors="backslashreplace") for name, text in texts.items()} | as_files(
         {FIGURE: regression_figure(frame(found), found.verdict())})
 
 

@@ -160,6 +160,23 @@ def test_of_a_folder_each_baseline_is_compared(saved: Call) -> None:
     assert saved("regress", "--baseline", "all")[0] == 0
 
 
+@pytest.mark.parametrize("name", [b"\xff.json", b"a_$5_$6_^.json", b"]]>|`<b>.json"])
+def test_a_baseline_may_have_any_name(saved: Call, name: bytes) -> None:
+    path = os.fsdecode(name)
+    Path(path).write_bytes(Path("base.json").read_bytes())
+    status, out, _ = saved("regress", "--baseline", path, "--request-overhead", "1")
+    assert (status, out.startswith("Regression. ")) == (1, True)
+    ElementTree.fromstring(written()["regression.xml"])
+    assert saved("regress", "--baseline", "x" + path)[0] == 3
+
+
+def test_half_a_character_in_a_baseline_is_refused(saved: Call, refused: Callable[..., str]) -> None:
+    document = json.loads(Path("base.json").read_text())
+    document["metrics"]["half \ud800"] = 1
+    Path("half.json").write_text(json.dumps(document))
+    assert refused("regress", "--baseline", "half.json") == "half.json: is not JSON"
+
+
 def test_the_same_bytes_under_any_hash_seed_locale_and_zone(saved: Call, tmp_path: Path) -> None:
     Path("victims.py").write_text(SOURCE)
     saved("regress", "--baseline", "base.json", "--policy", "victims.py:OldestFirst", "-o", "here")

@@ -6,7 +6,6 @@ file itself says by another definition is told. Where it has none, what cannot b
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from simulator.engine_runs.run import number as seconds
 from simulator.engine_runs.run import tokens
 from simulator.errors import InputError
 from simulator.metrics import json_keys
+from simulator.saved import parsed
 from simulator.scenarios import read_scenario
 from simulator.studies.regression.names import STEM
 from simulator.studies.regression.side import (
@@ -64,10 +64,10 @@ def read_side(path: str | os.PathLike[str]) -> Side:
 def read_json(where: str) -> Any:
     """What a file of JSON says. Raises InputError if it is none."""
     try:
-        return json.loads(Path(where).read_text("utf-8"))
+        return parsed(Path(where))
     except OSError as error:
         raise InputError(f"{where}: cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise InputError(f"{where}: is not JSON") from None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from simulator.errors import InputError
 from simulator.policies import Policy
 from simulator.policies.making import make_policies, reference_of
+from simulator.saved import readable
 from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios import ScenarioFile, read_scenario
 from simulator.simulate import Progress, run
@@ -77,9 +78,9 @@ def regress(baseline: str | os.PathLike[str], scenario: Source | None = None, *,
     found = []
     for number, path in enumerate(paths):
         if told:
-            told(path.stem, number, len(paths))
+            told(readable(path.stem), number, len(paths))
         known = read_baseline(path) if path.exists() else None
-        found.append(Compared(path.stem, reason=reason) if known is None else
+        found.append(Compared(readable(path.stem), reason=reason) if known is None else
                      _compared(known, scenario, results, metrics, tolerance or {}, changes))
     return Regression(tuple(found), "" if found else reason)
 
@@ -112,9 +113,10 @@ def _accepted(found: Compared, reason: str) -> Baseline:
 
 def _baselines(path: Path) -> tuple[list[Path], str]:
     """The files of baselines, and why there would be none."""
+    where = readable(path)
     if not path.is_dir():
-        return [path], f"{path} does not exist: make it with `batchsim baseline save`"
-    return sorted(path.glob("*.json")), f"{path}/ holds no baseline (*.json): make some with `batchsim baseline save`"
+        return [path], f"{where} does not exist: make it with `batchsim baseline save`"
+    return sorted(path.glob("*.json")), f"{where}/ holds no baseline (*.json): make some with `batchsim baseline save`"
 
 
 def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics: Sequence[str],
