@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from rich.text import Text
@@ -60,6 +61,9 @@ def regress(simulated: Simulated, common: Common,
     """
     directory = ResultDirectory(REGRESS_DIR if result_dir is None else result_dir, force=force)
     directory.check(WRITTEN)
+    if directory.path.resolve() == Path(baseline).resolve():
+        raise InputError(f"{baseline} is the folder of the baselines, where the answer would be taken for one: give "
+                         "another -o")
     check_drawing()
     _check_accepting(accept, metrics)
     if result:

@@ -24,7 +24,7 @@ from simulator.studies.regression.comparing import compare
 from simulator.studies.regression.found import Compared, Regression
 from simulator.studies.regression.recorded import merged
 from simulator.studies.regression.side import Side, simulated
-from simulator.studies.regression.tolerances import stated, tolerances
+from simulator.studies.regression.tolerances import over, stated, tolerances
 
 Source = Scenario | ScenarioFile | str | os.PathLike[str]
 """Of what is to run: a scenario, or the file of one."""
@@ -107,6 +107,8 @@ def _accepted(found: Compared, reason: str) -> Baseline:
         raise InputError(f"{found.reason or found.name}, so there is nothing to accept")
     if not known.kept:
         raise InputError(f"{known.path}: is a plain result, which keeps no history: save it as a baseline first")
+    if known.side.scenario is not None and current.scenario is None:
+        raise InputError(f"{known.path}: can be run again, and a measurement cannot: save it as a baseline of its own")
     changes = {change.name: (change.before, change.after) for change in found.changes if change.verdict != "same"}
     return known.accepted(current, reason, changes)
 
@@ -124,7 +126,7 @@ def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics:
     asked = None if known.side.scenario is None else _own(known)
     current = None if results else _current(known, asked, scenario, changes)
     side = _recorded(results) if current is None else simulated(run(current))
-    allowed = tolerances(known.side, side, {**known.tolerances, **texts})
+    allowed = tolerances(known.side, side, over(known.tolerances, texts))
     changed = compare(known.side, side, allowed, metrics, rerun=current is not None)
     found = Compared(known.name, changed, "", known, side, allowed, tuple(differences(known.side, side)))
     if not found.changes:
