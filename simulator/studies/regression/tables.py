@@ -89,5 +89,10 @@ def causes_table(each: Compared) -> Table:
 def differing(each: Compared) -> str:
     """In what the two runs differ, in a sentence."""
     listed = ", ".join(map(str, each.differences))
-    return f"The runs differ in: {listed}." if listed else (
-        "The two runs have the same scenario, files and version: what differs is the code.")
+    if listed:
+        return f"The runs differ in: {listed}."
+    kinds = {side.kind for side in (each.baseline and each.baseline.side, each.current) if side}
+    if "measured" in kinds:
+        return "The two measurements say the same of how they were made." if len(kinds) == 1 else (
+            "The one is a simulation, the other a measurement.")
+    return "The two runs have the same scenario, files and version: what differs is the code."
