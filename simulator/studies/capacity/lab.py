@@ -86,11 +86,30 @@ class Lab:
         return fewest(lambda numbers: self.hold([(number, 1.0, change) for number in numbers], why, seeds), least,
                       guess, most)
 
+    def fewest_sure(self, least: int, guess: int, most: int, why: str = "") -> int | None:
+        """The same with every seed; the first one alone says where to look. Fewer than `least` are tried, too."""
+        near = self.fewest_replicas(least, guess, most, why=why, seeds=1) or most
+        found = self.fewest_replicas(least, near, most, why=why)
+        while found is not None and found > 1 and self.verdict(found - 1, why="neighbours").holds:
+            found -= 1
+        return found
+
     def highest_notch(self, replicas: int, guess: int, *, least: int = -MOST_NOTCHES, most: int = MOST_NOTCHES,
                       change: str = "", why: str = "", seeds: int | None = None) -> int | None:
         """How many notches faster the traffic may be; None if it must be slower than `least`."""
         return highest(lambda notches: self.hold([(replicas, scale_of(notch), change) for notch in notches], why,
                                                   seeds), least, guess, most)
+
+    def highest_sure(self, replicas: int, guess: int, *, most: int = MOST_NOTCHES, why: str = "") -> int | None:
+        """The same with every seed; the first one alone says where to look.
+
+        Chance lets a rate do where a lower one does not. What is found does so at the notch below it as well.
+        """
+        near = self.highest_notch(replicas, guess, most=most, why=why, seeds=1)
+        found = self.highest_notch(replicas, guess if near is None else near, most=most, why=why)
+        while found is not None and found > -MOST_NOTCHES and not self.verdict(replicas, scale_of(found - 1)).holds:
+            found = self.highest_notch(replicas, found - 2, most=max(found - 2, -MOST_NOTCHES), why="neighbours")
+        return found
 
     def highest_followed(self, replicas: int, guess: int, why: str = "") -> int | None:
         """How many notches faster the traffic may be for completions to follow arrivals, with the first seed."""

@@ -56,6 +56,11 @@ class Objective:
         return {"limits_ms": dict(self.limits), "share": self.share, "tenant": self.tenant}
 
 
+def count(replicas: int) -> str:
+    """So many replicas, in words."""
+    return f"{replicas:,} replica{'' if replicas == 1 else 's'}"
+
+
 def percent(share: float) -> str:
     """A share as people write it, with as many digits as it needs to be told from 1."""
     for digits in range(0, 4):

@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING
 from simulator.studies.capacity.changes import RELAXED, TRIED, words
 from simulator.studies.capacity.lab import NOTCH, scale_of
 from simulator.studies.capacity.layout import Layout
+from simulator.studies.capacity.objectives import count
 from simulator.studies.capacity.solving import looser
 
 if TYPE_CHECKING:
     from simulator.studies.capacity.around import Around, Relaxed
-
-
-def count(replicas: int) -> str:
-    """So many replicas."""
-    return f"{replicas:,} replica{'' if replicas == 1 else 's'}"
 
 
 def binding(layout: Layout, about: Around) -> Iterator[str]:

@@ -8,9 +8,9 @@ from math import ceil
 from simulator.metrics import METRICS
 from simulator.replication import MOST_REPLICAS
 from simulator.studies.capacity.bound import throughput_bound
-from simulator.studies.capacity.lab import MOST_NOTCHES, Lab, notch_of, scale_of
+from simulator.studies.capacity.lab import MOST_NOTCHES, notch_of, scale_of
 from simulator.studies.capacity.layout import ALONE, FLAT_OUT, Layout
-from simulator.studies.capacity.objectives import Objective, percent
+from simulator.studies.capacity.objectives import Objective, count, percent
 from simulator.studies.capacity.question import Question
 from simulator.studies.capacity.sample import Sample
 from simulator.studies.capacity.traffic import Probe
@@ -85,34 +85,25 @@ def _solve_replicas(layout: Layout, question: Question) -> None:
     if most < 1:
         layout.why_not = f"one replica takes {layout.size} GPUs, and only {question.max_gpus} are allowed"
         return
-    layout.replicas = _search(lab, min(least, most), min(guess, most), most)
+    layout.replicas = lab.fewest_sure(min(least, most), min(guess, most), most, "replicas")
     if layout.replicas is None:
         layout.why_not = _too_few_warm(layout, most)
     if layout.replicas is None and not layout.why_not:
         allowed = "allowed" if question.max_gpus is not None else "tried"
-        layout.why_not = f"{most:,} replicas, the most that are {allowed}, are too few: {shortfall(lab.verdict(most))}"
+        layout.why_not = (f"{count(most)}, the most that are {allowed}, are too few: " if most > 1 else
+                          f"1 replica, all that is {allowed}, is too few: ") + shortfall(lab.verdict(most))
         layout.nearest += [] if _too_slow_alone(layout) else list(_near(layout, most, guess))
-
-
-def _search(lab: Lab, least: int, guess: int, most: int) -> int | None:
-    """The fewest replicas that hold with every seed; the first seed alone says where to look. The bound is checked."""
-    near = lab.fewest_replicas(least, guess, most, why="replicas", seeds=1) or most
-    found = lab.fewest_replicas(least, near, most, why="replicas")
-    while found is not None and found > 1 and lab.verdict(found - 1, why="neighbours").holds:
-        found -= 1
-    return found
 
 
 def _near(layout: Layout, most: int, guess: int) -> Iterator[str]:
     """What would do: more replicas, less traffic, looser limits."""
     lab = layout.runs
-    enough = lab.fewest_replicas(most + 1, max(most + 1, guess), FARTHEST * max(most, guess), why="nearest", seeds=1)
+    enough = lab.fewest_sure(most + 1, max(most + 1, guess), FARTHEST * max(most, guess), "nearest")
     if enough is not None:
-        yield f"{enough:,} replicas on {enough * layout.size:,} GPUs would do"
-    notch = lab.highest_notch(most, notch_of(layout.flat_out.served * most * BELOW_CAPACITY / layout.offered), most=-1,
-                              why="nearest", seeds=1)
+        yield f"{count(enough)} on {enough * layout.size:,} GPUs would do"
+    notch = lab.highest_sure(most, _likely_notch(layout, most), most=-1, why="nearest")
     if notch is not None:
-        yield (f"{most:,} replicas carry {scale_of(notch):.0%} of this traffic: "
+        yield (f"{count(most)} {'carries' if most == 1 else 'carry'} {scale_of(notch):.0%} of this traffic: "
                f"{layout.offered * scale_of(notch):,.4g} requests/s")
     if (sample := lab.sample(Probe(most))).follows:
         yield from looser(lab.objectives, sample)
@@ -136,13 +127,21 @@ def shortfall(verdict: Verdict) -> str:
             f"{found.high:.2%}), where {percent(wanted)} are asked")
 
 
+def _likely_notch(layout: Layout, replicas: int) -> int:
+    """About as fast as the traffic may be for so many replicas."""
+    return notch_of(BELOW_CAPACITY * layout.flat_out.served * replicas / layout.offered)
+
+
 def _solve_rate(layout: Layout, question: Question) -> None:
     lab, replicas = layout.runs, question.scenario.replicas
-    guess = notch_of(BELOW_CAPACITY * layout.flat_out.served * replicas / layout.offered)
-    near = lab.highest_notch(replicas, guess, why="rate", seeds=1)
-    found = None if near is None else lab.highest_notch(replicas, near, why="rate")
+    if question.max_gpus is not None and replicas * layout.size > question.max_gpus:
+        layout.why_not = (f"{count(replicas)} take{'s' if replicas == 1 else ''} {replicas * layout.size:,} GPUs, and "
+                          f"only {question.max_gpus:,} are allowed")
+        return
+    found = lab.highest_sure(replicas, _likely_notch(layout, replicas), why="rate")
     if found is None:
-        layout.why_not = (_too_few_warm(layout, replicas, scale_of(-MOST_NOTCHES))
-                          or "the objectives are not kept even at a thousandth of the traffic")
+        slowest = scale_of(-MOST_NOTCHES)
+        layout.why_not = (_too_few_warm(layout, replicas, slowest) or "the objectives are not kept for sure even at a "
+                          f"thousandth of the traffic: {shortfall(lab.verdict(replicas, slowest))}")
     else:
         layout.replicas, layout.notch = replicas, found

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from simulator.studies.capacity.lab import NOTCH, scale_of
 from simulator.studies.capacity.layout import Layout
-from simulator.studies.capacity.objectives import percent
-from simulator.studies.capacity.reasons import binding, changing, count
+from simulator.studies.capacity.objectives import count, percent
+from simulator.studies.capacity.reasons import binding, changing
 from simulator.studies.capacity.sample import CAUSES, Sample
 from simulator.studies.capacity.solving import shortfall
 from simulator.studies.capacity.traffic import Probe
