@@ -89,14 +89,14 @@ def backlog_figure(backlogs: DataFrame, title: str = "") -> Figure:
     """Requests outstanding over time, a line a number of replicas: it stays, or it grows.
 
     Args:
-        backlogs: Columns label, seconds, outstanding, follows.
+        backlogs: Columns label, seconds, outstanding, follows (None: nobody can tell).
         title: Above all.
     """
     with our_style():
         figure = new_figure(3.0)
         ax = figure.add_subplot()
         for colour, (label, one) in zip(COLOURS, backlogs.groupby("label", sort=False), strict=False):
-            grows = "" if one["follows"].iloc[0] else ": grows"
+            grows = ": grows" if one["follows"].iloc[0] is False else ""
             ax.plot(one["seconds"], one["outstanding"], color=colour, label=f"{label}{grows}")
         ax.set(xlabel="time since the start (s)", ylabel="requests outstanding", ylim=(0, None))
         ax.margins(x=0)

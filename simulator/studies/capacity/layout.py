@@ -9,7 +9,7 @@ from cost_models import CostModelError
 from simulator.errors import InputError
 from simulator.scenario import Scenario
 from simulator.studies.capacity.bound import Bound
-from simulator.studies.capacity.lab import Lab, Measure, scale_of
+from simulator.studies.capacity.lab import MOST_NOTCHES, Lab, Measure, notch_below, scale_of
 from simulator.studies.capacity.question import Question
 from simulator.studies.capacity.sample import Sample
 from simulator.studies.capacity.traffic import Probe, Traffic, with_seeds
@@ -80,6 +80,12 @@ class Layout:
     def alone(self) -> Sample:
         """Requests that have a replica to themselves."""
         return self.runs.sample(ALONE)
+
+    def highest_possible(self, replicas: int) -> int:
+        """Notches above which throughput alone lets no backlog of so many replicas stay."""
+        assert self.bound is not None
+        scale = replicas * self.bound.rate / self.offered
+        return MOST_NOTCHES if scale >= scale_of(MOST_NOTCHES) else max(notch_below(scale), -MOST_NOTCHES)
 
     @property
     def offered(self) -> float:

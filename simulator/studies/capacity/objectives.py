@@ -129,6 +129,15 @@ def limits_that_would_do(line: Timeline, asked: int, objective: Objective) -> di
     return {name: _least(line, needed, objective, name) for name in objective.limits}
 
 
+def stretch_that_would_do(line: Timeline, asked: int, objective: Objective) -> float | None:
+    """How many times as long all limits together must be, at least, for the run to keep the objective; see above."""
+    needed = ceil(objective.share * asked - 1e-9)
+    if not 0 < needed <= len(line):
+        return None
+    times = [_values(line, name, objective.limits) / (limit * MS) for name, limit in objective.limits.items()]
+    return float(np.sort(np.max(times, axis=0))[needed - 1])
+
+
 def _least(line: Timeline, needed: int, objective: Objective, name: str) -> float | None:
     others = {metric: limit for metric, limit in objective.limits.items() if metric != name}
     values = np.sort(_values(line, name, objective.limits)[meets(line, others)])

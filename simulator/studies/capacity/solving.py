@@ -60,7 +60,7 @@ def _too_few_warm(layout: Layout, replicas: int, scale: float = 1.0) -> str:
     """The same of runs in which nobody misses; empty where somebody does."""
     lab = layout.runs
     verdict = lab.verdict(replicas, scale)
-    if not verdict.follows or any(share.mean < 1 for share in verdict.shares):
+    if verdict.follows is False or any(share.mean < 1 for share in verdict.shares):
         return ""
     return _too_few_to_tell(layout, [lab.sample(probe) for probe in lab.seeds(replicas, scale)])
 
@@ -105,7 +105,7 @@ def _near(layout: Layout, most: int, guess: int) -> Iterator[str]:
     if notch is not None:
         yield (f"{count(most)} {'carries' if most == 1 else 'carry'} {scale_of(notch):.0%} of this traffic: "
                f"{layout.offered * scale_of(notch):,.4g} requests/s")
-    if (sample := lab.sample(Probe(most))).follows:
+    if (sample := lab.sample(Probe(most))).follows is not False:
         yield from looser(lab.objectives, sample)
 
 
@@ -120,7 +120,7 @@ def looser(objectives: Sequence[Objective], sample: Sample) -> Iterator[str]:
 
 def shortfall(verdict: Verdict) -> str:
     """Why a verdict is not a yes, in a few words."""
-    if not verdict.follows:
+    if verdict.follows is False:
         return "requests come faster than they are answered"
     found, wanted = verdict.tightest
     return (f"{found.mean:.2%} of the requests meet their limits ({found.level:.0%} interval {found.low:.2%} to "
@@ -138,7 +138,8 @@ def _solve_rate(layout: Layout, question: Question) -> None:
         layout.why_not = (f"{count(replicas)} take{'s' if replicas == 1 else ''} {replicas * layout.size:,} GPUs, and "
                           f"only {question.max_gpus:,} are allowed")
         return
-    found = lab.highest_sure(replicas, _likely_notch(layout, replicas), why="rate")
+    most = layout.highest_possible(replicas)
+    found = lab.highest_sure(replicas, min(_likely_notch(layout, replicas), most), most=most, why="rate")
     if found is None:
         slowest = scale_of(-MOST_NOTCHES)
         layout.why_not = (_too_few_warm(layout, replicas, slowest) or "the objectives are not kept for sure even at a "

@@ -15,6 +15,7 @@ from simulator.studies.capacity.reasons import binding, changing
 from simulator.studies.capacity.sample import CAUSES, Sample
 from simulator.studies.capacity.solving import shortfall
 from simulator.studies.capacity.traffic import Probe
+from simulator.studies.capacity.verdict import Verdict
 
 if TYPE_CHECKING:
     from simulator.studies.capacity.around import Around
@@ -55,9 +56,22 @@ def _sure(layout: Layout, seeds: int) -> Iterator[str]:
     windows = len(sample.windows[0])
     basis = f"{seeds} seeds, each cut into {windows} windows" if seeds > 1 else f"{windows} windows of one run"
     yield (f"The interval is that of {basis}; the worst one, from {sample.worst[1]:,.4g} to {sample.worst[2]:,.4g} s, "
-           f"has {sample.worst[0]:.2%}. {_warm(sample)} Completions follow arrivals.")
+           f"has {sample.worst[0]:.2%}. {_warm(sample)} {_stable(layout, verdict)}")
     if layout.bound:
         yield layout.bound.told()
+
+
+def _stable(layout: Layout, verdict: Verdict) -> str:
+    """Whether the backlog stays as it is."""
+    if verdict.follows is not None:
+        return "Completions follow arrivals."
+    come = layout.sample().offered / (layout.replicas or 1)
+    if layout.bound and come > layout.bound.rate:
+        return (f"That is for this trace alone: {come:,.4g} requests/s come a replica, and in the long run throughput "
+                f"alone allows {layout.bound.rate:,.4g}.")
+    return ("Whether completions follow arrivals cannot be told: requests hold their slots for so large a part of the "
+            "run, or are so few, that it ends before the fleet has filled. More requests would show it (--num-prompts, "
+            "or --repeat N to go through the trace N times).")
 
 
 def _warm(sample: Sample) -> str:

@@ -6,6 +6,7 @@ replica it is answered SERVICE after it was sent.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -15,9 +16,11 @@ from worlds import Affine, trace_of
 import simulator as sim
 from cost_models import Constant
 from simulator.errors import InputError
+from simulator.statistics import Interval
 from simulator.studies.capacity import Plan, around, lab, solving
 from simulator.studies.capacity.around import Relaxed
-from simulator.studies.capacity.lab import scale_of
+from simulator.studies.capacity.lab import notch_of, scale_of
+from simulator.studies.capacity.reasons import binding
 from simulator.studies.capacity.traffic import Probe
 
 STEP = 10_000_000
@@ -166,6 +169,65 @@ def test_nobody_can_be_faster_than_alone() -> None:
     assert "a limit of 40 ms on E2EL in place of 39 ms would do" in told
 
 
+def test_what_is_called_nearest_is_the_answer_itself() -> None:
+    """Three seeds of 40 are sure where one is not: fewer GPUs are not told of more replicas than it takes."""
+    asked: dict[str, Any] = {"request_rate": 60, **ONE_AT_A_TIME, "goodput": {"e2el": 400}}
+    free, bound = (sim.plan(evenly(SERVICE, 40), max_gpus=most, **asked) for most in (None, 1))
+    assert free.replicas is not None
+    assert bound.best.nearest[0].startswith(f"{free.replicas} replicas on {free.replicas} GPUs would do")
+    rate = sim.plan(evenly(SERVICE, 40), find="rate", **asked).rate
+    assert rate is not None
+    assert bound.best.nearest[1].endswith(f"{rate:,.4g} requests/s")
+
+
+def test_a_rate_is_not_the_one_that_chance_lets_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Holds up to notch 4 and, by chance, at 7: the answer is 4, which the one below confirms."""
+    one = sim.plan(evenly(2 * SERVICE), **ONE_AT_A_TIME).best.runs
+    monkeypatch.setattr(one, "hold", lambda kinds, why, seeds=None: [notch_of(kind[1]) in {-1, 0, 1, 2, 3, 4, 7}
+                                                                     for kind in kinds])
+    monkeypatch.setattr(one, "verdict", lambda replicas, scale, change="": Told(notch_of(scale) in {0, 1, 2, 3, 4, 7}))
+    assert one.highest_notch(1, 7, least=-1) == 7
+    assert one.highest_sure(1, 7, least=-1) == 4
+
+
+@dataclass(frozen=True)
+class Told:
+    """All that the search asks of a verdict."""
+
+    holds: bool
+
+
+def test_more_replicas_than_there_are_gpus_carry_nothing() -> None:
+    found = sim.plan(evenly(2 * SERVICE), find="rate", replicas=3, max_gpus=2, **ONE_AT_A_TIME)
+    assert found.best.why_not == "3 replicas take 3 GPUs, and only 2 are allowed"
+    slow = sim.plan(evenly(2 * SERVICE), find="rate", **{**ONE_AT_A_TIME, "goodput": {"e2el": 39}})
+    assert "even with a replica to itself" in slow.best.why_not
+
+
+def test_so_short_a_trace_says_that_it_cannot_tell_whether_completions_follow() -> None:
+    """Twenty at once in each of 3 replicas: requests come for 0.6 s, and each holds its slot for 0.4 s of that."""
+    trace = trace_of([(at * STEP, 3, 40) for at in range(60)])
+    found = sim.plan(trace, "vllm", cost_model=Constant(STEP), goodput={"e2el": 500}, **EASY)
+    told = " ".join(found.told())
+    assert "Whether completions follow arrivals cannot be told" in told
+    assert "so short a trace cannot tell; throughput alone allows" in told
+    assert found.records()["around"]["neighbours"][0]["completions_follow"] is None
+    assert set(found.curve()["follows"]) <= {None, False}
+    assert "unknown" in str(found)
+
+
+def test_what_is_better_by_chance_does_not_bind() -> None:
+    """The same requests with the change and without: what some gain others lose."""
+    found = sim.plan(evenly(STEP), settings={"max_num_seqs": 1}, **VLLM)
+    cap = lifted(found)["cap"]
+    assert cap.gain.low > 0.5
+    doubtful = replace(cap, gain=Interval(-0.01, 0.02, 0.05, 0.9))
+    about = replace(found.around, relaxed=(doubtful,))
+    told = list(binding(found.best, about))
+    assert told == ["Whether batch cap binds cannot be told: without it the answer is better, but no more of the same "
+                    "requests meet their limits than chance may explain."]
+
+
 def test_too_few_gpus_are_told_with_what_comes_nearest() -> None:
     """Half of the traffic is what 2 of 4 replicas carry: 49% is the next notch of 2% below it."""
     found = sim.plan(evenly(STEP), max_gpus=2, **ONE_AT_A_TIME)
@@ -215,7 +277,6 @@ def test_dollars_a_million_tokens() -> None:
 
 
 def test_tenants_with_limits_of_their_own_are_judged_apart() -> None:
-    from dataclasses import replace
     trace = replace(evenly(2 * SERVICE), tenant=("chat", "batch") * 100)
     strict = sim.plan(trace, classes={"batch": {"e2el": 4000}}, **{**ONE_AT_A_TIME, "goodput": {"e2el": MS}})
     assert strict.replicas == 1
@@ -238,7 +299,7 @@ def test_it_shows_itself_in_words_in_tables_and_in_a_notebook() -> None:
     assert "The answer and its neighbours" in str(found)
     assert "<table>" in found._repr_html_()
     curve = found.curve()
-    assert set(curve["mark"]) >= {"asked, knee", ""}
+    assert set(curve["mark"]) == {"asked, knee, saturation", ""}
     assert (curve["goodput"] <= curve["offered"] + 1e-9).all()
     assert len(found.frame()) == found.runs
     rows = found.records()["around"]["neighbours"]
