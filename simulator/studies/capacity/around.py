@@ -92,7 +92,7 @@ def around(layout: Layout, find: str, bias: float | None) -> Around:
     fewer = find == "replicas" and replicas > 1
     keys = [key for key in relaxable(lab.traffic.setup, replicas) if lab.traffic.can(key)]
     _ahead(layout, find, keys, bias)
-    top = layout.notch if find == "rate" else lab.highest_sure(replicas, 4, least=0, why="margin") or 0
+    top = layout.notch if find == "rate" else _margin(layout, replicas)
     spare = lab.highest_sure(replicas - 1, -4, most=0, why="margin") if fewer else None
     relaxed = tuple(_relaxed(lab, key, replicas, top, fewer) for key in keys)
     shorter = _faster(lab, replicas - 1) if fewer else None
@@ -129,6 +129,12 @@ def _relaxed(lab: Lab, key: str, replicas: int, top: int, fewer: bool) -> Relaxe
     if not verdict.holds:
         return Relaxed(key, verdict, gain, replicas)
     return Relaxed(key, verdict, gain, lab.fewest_replicas(1, replicas - 1, replicas - 1, change=key, why="relaxing"))
+
+
+def _margin(layout: Layout, replicas: int) -> int:
+    """How many notches faster the traffic may be: no more than throughput allows in the long run."""
+    most = max(layout.highest_possible(replicas), 0)
+    return layout.runs.highest_sure(replicas, min(4, most), least=0, most=most, why="margin") or 0
 
 
 def _saturation(layout: Layout, replicas: int) -> int | None:

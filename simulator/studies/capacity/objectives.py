@@ -47,7 +47,7 @@ class Objective:
     def concerns(self, trace: Trace) -> NDArray[np.bool_]:
         """Whose rows of the trace it is about."""
         if trace.tenant is None or (self.tenant is None and not self.others):
-            return np.ones(len(trace), bool)
+            return np.full(len(trace), self.tenant is None)
         names = np.array(trace.tenant)
         return names == self.tenant if self.tenant is not None else ~np.isin(names, self.others)
 

@@ -42,8 +42,8 @@ def solve(layout: Layout, question: Question) -> None:
 def _too_few_to_tell(layout: Layout, warm: Sequence[Sample] = ()) -> str:
     """The reason where so few requests - of these runs those that count - can show nothing; empty where they can."""
     lab = layout.runs
-    asked = [sum(sample.asked[at] for sample in warm) if warm else lab.traffic.requests
-             for at in range(len(lab.objectives))]
+    asked = [sum(sample.asked[at] for sample in warm) if warm else lab.traffic.concerned(objective)
+             for at, objective in enumerate(lab.objectives)]
     lacking = [(needed, number, objective) for number, objective in zip(asked, lab.objectives, strict=True)
                if number < (needed := fewest_requests(objective.share, lab.level))]
     if not lacking:
@@ -52,8 +52,9 @@ def _too_few_to_tell(layout: Layout, warm: Sequence[Sample] = ()) -> str:
     layout.nearest.append("a longer trace would do (--repeat N goes through this one N times), more --replications "
                           "where something is drawn, a lower --attainment or a lower --confidence")
     which = ", those that come once the fleet is warm," if warm else ""
-    return (f"{requests:,} requests{which} cannot show that {percent(objective.share)} of all meet their limits, even "
-            f"if not one misses: at a confidence of {lab.level:g} that takes {needed:,}")
+    whose = "" if objective.tenant is None else f" of {objective.tenant}"
+    return (f"{requests:,} requests{whose}{which} cannot show that {percent(objective.share)} of all meet their limits, "
+            f"even if not one misses: at a confidence of {lab.level:g} that takes {needed:,}")
 
 
 def _too_few_warm(layout: Layout, replicas: int, scale: float = 1.0) -> str:
@@ -72,8 +73,17 @@ def _too_slow_alone(layout: Layout) -> str:
     for objective, share in zip(lab.objectives, shares, strict=True):
         if share.high < objective.share:
             return (f"even with a replica to itself, a request meets its limits in {share.mean:.1%} of the cases, "
-                    f"where {percent(objective.share)} are asked: more replicas do not help")
+                    f"where {percent(objective.share)} are asked: more replicas do not help. {_alone(sample, objective)}")
     return ""
+
+
+def _alone(sample: Sample, objective: Objective) -> str:
+    """What the limits are of, in these runs."""
+    told = [(METRICS[name].label, *(sample.latencies[f"p{percent}_{name}"] or 0.0 for percent in (50, 99)))
+            for name in objective.limits]
+    first, *others = told
+    return ", ".join([f"{first[0]} is {first[1]:,.3g} ms on the median and {first[2]:,.3g} ms at p99 there",
+                      *(f"{label} {median:,.3g} ms and {p99:,.3g} ms" for label, median, p99 in others)])
 
 
 def _solve_replicas(layout: Layout, question: Question) -> None:
@@ -110,8 +120,12 @@ def _near(layout: Layout, most: int, guess: int) -> Iterator[str]:
 
 
 def looser(objectives: Sequence[Objective], sample: Sample) -> Iterator[str]:
-    """Which limit would have done in this run, all else as it is."""
-    for objective, limits in zip(objectives, sample.limits, strict=True):
+    """Which limit would have done in this run, all else as it is; where none by itself, which ones together."""
+    for objective, limits, times in zip(objectives, sample.limits, sample.stretch, strict=True):
+        if times is not None and times > 1 and all(limit is None for limit in limits.values()):
+            told = " and ".join(f"{ceil(times * limit - 1e-9):,} ms on {METRICS[name].label}"
+                                for name, limit in objective.limits.items())
+            yield f"limits of {told} together would do in this run"
         for name, limit in limits.items():
             if limit is not None and limit > objective.limits[name]:
                 yield (f"a limit of {ceil(limit):,} ms on {METRICS[name].label} in place of "

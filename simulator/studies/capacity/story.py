@@ -31,7 +31,8 @@ def story(found: Plan) -> list[str]:
         return list(_infeasible(found))
     layout, find = found.best, found.question.find
     return [answer(found), *_sure(layout, found.question.seeds), *_beyond(layout, found.around, find),
-            *binding(layout, found.around), *changing(layout, found.around, find), *_trust(layout, found.around, find)]
+            *binding(layout, found.around), *changing(layout, found.around, find), *_trust(layout, found.around, find),
+            *_others(found)]
 
 
 def answer(found: Plan) -> str:
@@ -123,6 +124,20 @@ def _trust(layout: Layout, about: Around, find: str) -> Iterator[str]:
     if sample.rejected:
         yield (f"{sample.rejected:,} requests are not counted: they are longer than the model or its KV cache allows, "
                "and no number of replicas serves them.")
+
+
+def _others(found: Plan) -> Iterator[str]:
+    """Which layouts are no answer, and how far the order of those that are is to be trusted."""
+    for layout in found.layouts:
+        if layout.why_not:
+            yield f"{layout.name} does not do: {layout.why_not}."
+    costs = [layout.runs.traffic.setup.cost for layout in found.layouts if layout.replicas is not None]
+    sure, rough = ({cost.name: None for cost in costs if (cost.stated_bias() is None) is unstated}
+                   for unstated in (False, True))
+    if sure and rough:
+        yield (f"The layouts are ranked across cost models of different kinds: {', '.join(sure)} with a stated error, "
+               f"{', '.join(rough)} without. What sets them apart may be the models; --cost-model roofline ranks all "
+               "by the same one.")
 
 
 def _end(layout: Layout, end: int | None, find: str) -> str:

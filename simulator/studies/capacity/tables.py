@@ -23,9 +23,9 @@ FOLLOWS = {True: "yes", False: "no", None: "unknown"}
 
 def tables(found: Plan) -> list[Table]:
     """All tables, in the order in which a reader asks."""
-    told = [layout_table(found)] if len(found.layouts) > 1 else []
     if found.around is None:
-        return told
+        return []
+    told = [layout_table(found)] if len(found.layouts) > 1 else []
     return [neighbour_table(found), binding_table(found), curve_table(found), cost_table(found), *told]
 
 
@@ -133,7 +133,7 @@ def layout_table(found: Plan) -> Table:
     rows: list[tuple[str, ...]] = []
     for layout in found.layouts:
         if layout.replicas is None:
-            rows.append((layout.name, "-", "-", "-", "-", "-", layout.why_not))
+            rows.append((layout.name, *"------"))
             continue
         setup, hourly = layout.runs.traffic.setup, spent(layout, found.question.scenario)
         priced = price_of(layout.gpu, found.question.scenario) is not None

@@ -167,6 +167,10 @@ def test_nobody_can_be_faster_than_alone() -> None:
     told = " ".join(found.told())
     assert "even with a replica to itself, a request meets its limits in 0.0% of the cases" in told
     assert "a limit of 40 ms on E2EL in place of 39 ms would do" in told
+    both = sim.plan(evenly(2 * SERVICE), "vllm", cost_model=Constant(STEP), goodput={"ttft": 5, "tpot": 4}, **EASY)
+    told = " ".join(both.told())
+    assert "TTFT is 10 ms on the median and 10 ms at p99 there, TPOT 10 ms and 10 ms" in told
+    assert "Nearest: limits of 13 ms on TTFT and 10 ms on TPOT together would do in this run." in told
 
 
 def test_what_is_called_nearest_is_the_answer_itself() -> None:
@@ -210,9 +214,10 @@ def test_so_short_a_trace_says_that_it_cannot_tell_whether_completions_follow() 
     found = sim.plan(trace, "vllm", cost_model=Constant(STEP), goodput={"e2el": 500}, **EASY)
     told = " ".join(found.told())
     assert "Whether completions follow arrivals cannot be told" in told
-    assert "so short a trace cannot tell; throughput alone allows" in told
+    assert "of faster traffic so short a trace cannot tell, and throughput alone allows 150 at most" in told
+    assert found.around.top == notch_of(1.5)    # all that throughput allows: 60 answers of 0.4 s at once, 100/s given
     assert found.records()["around"]["neighbours"][0]["completions_follow"] is None
-    assert set(found.curve()["follows"]) <= {None, False}
+    assert {True, False, None} == {row["follows"] for row in found.records()["curve"]}
     assert "unknown" in str(found)
 
 
@@ -260,6 +265,10 @@ def test_the_cheapest_layout_comes_first_and_what_does_not_fit_says_why() -> Non
                      ("l40s", 1, None)]
     assert "does not fit" in found.layouts[-1].why_not
     assert [row["an_hour"] for row in found.records()["layouts"]] == [8, 16, 24, 48, None, None]
+    flags = [row["flags"] for row in found.records()["around"]["neighbours"]]
+    assert flags[1] == "--gpu l40s --tensor-parallel-size 4 --replicas 2"
+    assert "l40s does not do: " in " ".join(found.told())
+    assert "does not fit" not in str(found.tables()[-1])
 
 
 def test_dollars_a_million_tokens() -> None:
@@ -284,6 +293,15 @@ def test_tenants_with_limits_of_their_own_are_judged_apart() -> None:
     assert strict.best.sample().asked == (100, 100)
 
 
+def test_an_objective_of_everybody_else_is_none_where_all_have_their_own() -> None:
+    trace = replace(evenly(2 * SERVICE), tenant=("chat", "batch") * 100)
+    classes = {"batch": {"e2el": 4000}, "chat": {"e2el": MS}}
+    found = sim.plan(trace, classes=classes, **{**ONE_AT_A_TIME, "goodput": {"e2el": 1}})
+    assert (found.feasible, [each.tenant for each in found.question.objectives]) == (True, ["batch", "chat"])
+    few = sim.plan(trace, classes=classes, **{**ONE_AT_A_TIME, "attainment": 0.98})
+    assert few.best.why_not.startswith("100 requests of batch cannot show that 98% of all meet their limits")
+
+
 def test_the_same_plan_is_the_same_document_however_many_processes_make_it() -> None:
     asked: dict[str, Any] = {"request_rate": 30, "seed": 3, **{**ONE_AT_A_TIME, "goodput": {"e2el": 100}}}
     one, two = (sim.plan(evenly(SERVICE), workers=workers, **asked) for workers in (1, 2))
@@ -303,7 +321,7 @@ def test_it_shows_itself_in_words_in_tables_and_in_a_notebook() -> None:
     assert (curve["goodput"] <= curve["offered"] + 1e-9).all()
     assert len(found.frame()) == found.runs
     rows = found.records()["around"]["neighbours"]
-    assert [row["flags"] for row in rows] == ["", "--replicas 2", "--replicas 3"]
+    assert [row["flags"] for row in rows] == ["--replicas 1", "--replicas 2", "--replicas 3"]
 
 
 def test_faster_traffic_is_the_same_requests_closer_together() -> None:
@@ -325,6 +343,10 @@ def test_faster_traffic_is_the_same_requests_closer_together() -> None:
     ({"autoscale": "queue:3", "max_replicas": 4}, "a plan looks for a number of replicas that stays"),
     ({"max_model_len": 5}, "no replica of this kind can serve a single request of the trace"),
     ({"prices": {"h200": 3.0}}, "there is no price for h100-80: give --prices h100-80=DOLLARS, or none at all"),
+    ({"prices": {"h200": 3.0}, "gpus": ("l40s", "a100-80")},
+     "there is no price for l40s and a100-80: give --prices l40s=DOLLARS,a100-80=DOLLARS, or none at all"),
+    ({"gpus": ("a100-80", "h100")}, "unknown GPU 'h100': did you mean 'h100-80'?"),
+    ({"classes": {"chat": {"ttft": 100}}}, "unknown tenant 'chat'"),
     ({"slo": ["p99_ttf:5"]}, "unknown latency 'ttf': did you mean 'ttft'?"),
     ({"slo": ["ttft:5"]}, "--slo takes pP_METRIC:MS such as p99_ttft:500, not 'ttft:5'"),
     ({"slo": ["p0_ttft:5"]}, "--slo takes a percentile above 0 and below 100, not 'p0_ttft:5'"),
