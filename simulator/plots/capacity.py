@@ -55,7 +55,7 @@ def plot_goodput(curve: DataFrame, ax: Axes) -> Axes:
     _mark(curve, ax, named=True)
     ax.set(ylabel="requests/s a replica", ylim=(0, 1.15 * float((curve["served"] / replicas).max())), xlim=(0, None))
     _dress(ax)
-    ax.legend(loc="upper left")
+    _name(ax)
     return ax
 
 
@@ -69,7 +69,7 @@ def plot_latencies(curve: DataFrame, limits: Mapping[str, float], ax: Axes) -> A
     _mark(curve, ax, named=False)
     ax.set(ylabel="ms (dashed: limit)", yscale="log")
     _dress(ax)
-    ax.legend(loc="upper left")
+    _name(ax)
     return ax
 
 
@@ -77,6 +77,11 @@ def _mark(curve: DataFrame, ax: Axes, *, named: bool) -> None:
     for name, (label, colour, dash) in MARKS.items():
         for rate in curve["per_replica"][curve["mark"].str.contains(name, regex=False)].tolist():
             ax.axvline(rate, color=colour, linestyle=dash, linewidth=1.1, label=label if named else None)
+
+
+def _name(ax: Axes) -> None:
+    """The names of the lines, above the axes: no line crosses them there."""
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
 
 
 def _dress(ax: Axes) -> None:
@@ -101,6 +106,6 @@ def backlog_figure(backlogs: DataFrame, title: str = "") -> Figure:
         ax.set(xlabel="time since the start (s)", ylabel="requests outstanding", ylim=(0, None))
         ax.margins(x=0)
         _dress(ax)
-        ax.legend(loc="upper left")
+        _name(ax)
         figure.suptitle(title, x=0.008, ha="left", fontsize=9.5)
     return figure

@@ -1,14 +1,15 @@
 """Whether completions follow arrivals, and from when on a run is worth counting. It knows no objective.
 
 A fleet is stable if what comes also leaves. The requests from the first tenth to the last twentieth take a time to
-come, a time to get a slot and a time to be completed. If both of the latter are longer, completions do not follow:
-by how much is the lag, about 0 in a stable run, and the load over the capacity, less 1, in an overloaded one. The ends are left out: there the fleet fills, and a few long answers end it. Slots count beside
-completions because answers of very different lengths spread completions out in a short run. A burst that the fleet
-works off is no lag; the objectives see it. A run in which requests come for hardly longer than one of them holds its
-slot ends before the fleet has filled: there nobody can tell.
+come, a time to get a slot and a time to be completed. If both of the latter are longer, completions do not follow: by
+how much is the lag, about 0 in a stable run, and the load over the capacity, less 1, in an overloaded one. The ends are
+left out: there the fleet fills, and a few long answers end it. Slots count beside completions because answers of very
+different lengths spread completions out in a short run. A burst that the fleet works off is no lag; the objectives see
+it. A run in which requests come for hardly longer than one of them holds its slot ends before the fleet has filled:
+there nobody can tell.
 
-Nobody waits in an empty fleet, so the first requests look better than those after them. They are left out until as
-many requests are outstanding as on the mean of the run, or until the first long answer (p99 of E2EL) may have left,
+Nobody waits in an empty fleet, so the first requests look better than those after them. They are left out until as many
+requests are outstanding as on the mean of the run, or until the first long answer (p99 of E2EL) may have left,
 whichever comes first: the crossing of the mean is Fishman's rule (Concepts and Methods in Discrete Event Digital
 Simulation, 1973), and the limit keeps a recorded trace's quiet hours in. MSER-5 would leave out a burst of misses in
 the first half just as well, and a planner must see those.

@@ -86,8 +86,8 @@ def _saturation(layout: Layout, about: Around) -> str:
     full = f"{layout.offered * scale_of(notch) / replicas:,.4g}"
     beyond = layout.runs.samples.get(Probe(replicas, scale_of(notch + 1)))
     if beyond is not None and beyond.follows is None:
-        return (f"Without them, completions are seen to follow arrivals up to {full}; of faster traffic so short a trace "
-                f"cannot tell, and {most}.")
+        return (f"Without them, completions are seen to follow arrivals up to {full}; of faster traffic so short a "
+                f"trace cannot tell, and {most}.")
     return f"Without them, completions follow arrivals up to {full}."
 
 

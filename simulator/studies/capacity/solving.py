@@ -53,8 +53,8 @@ def _too_few_to_tell(layout: Layout, warm: Sequence[Sample] = ()) -> str:
                           "where something is drawn, a lower --attainment or a lower --confidence")
     which = ", those that come once the fleet is warm," if warm else ""
     whose = "" if objective.tenant is None else f" of {objective.tenant}"
-    return (f"{requests:,} requests{whose}{which} cannot show that {percent(objective.share)} of all meet their limits, "
-            f"even if not one misses: at a confidence of {lab.level:g} that takes {needed:,}")
+    return (f"{requests:,} requests{whose}{which} cannot show that {percent(objective.share)} of all meet their "
+            f"limits, even if not one misses: at a confidence of {lab.level:g} that takes {needed:,}")
 
 
 def _too_few_warm(layout: Layout, replicas: int, scale: float = 1.0) -> str:
@@ -73,7 +73,8 @@ def _too_slow_alone(layout: Layout) -> str:
     for objective, share in zip(lab.objectives, shares, strict=True):
         if share.high < objective.share:
             return (f"even with a replica to itself, a request meets its limits in {share.mean:.1%} of the cases, "
-                    f"where {percent(objective.share)} are asked: more replicas do not help. {_alone(sample, objective)}")
+                    f"where {percent(objective.share)} are asked: more replicas do not help. "
+                    f"{_alone(sample, objective)}")
     return ""
 
 

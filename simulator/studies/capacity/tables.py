@@ -59,8 +59,9 @@ def _run(found: Plan, probe: Probe, name: str) -> tuple[str, ...]:
 
 
 def _kept(verdict: Verdict) -> str:
-    return ("yes" if verdict.holds else "no, the backlog grows" if verdict.follows is False else "no" if verdict.fails else
-            "not for sure")
+    if verdict.holds:
+        return "yes"
+    return "no, the backlog grows" if verdict.follows is False else "no" if verdict.fails else "not for sure"
 
 
 def _ms(value: float | None) -> str:
@@ -80,11 +81,11 @@ def binding_table(found: Plan) -> Table:
                      f"{one.gain.low:+.2%} to {one.gain.high:+.2%}" if isfinite(one.gain.low) else "-"))
     where = (f"on {(found.best.replicas or 1) - 1:,}" if fewer else
              f"at {found.best.offered * scale_of(found.around.top + 1):,.4g} requests/s")
-    return Table("What binds: each constraint lifted by itself", ("", "with", f"met by, {where}", "kept",
-                                                                  "replicas then" if fewer else "traffic then",
-                                                                  "more met"), tuple(rows),
-                 f"More met: by the same requests with the change and without, {'there' if fewer else 'at that traffic'}"
-                 f" ({found.question.level:.0%} interval of the pairs). Smaller steps lift nothing: that is a setting "
+    there = "there" if fewer else "at that traffic"
+    return Table("What binds: each constraint lifted by itself",
+                 ("", "with", f"met by, {where}", "kept", "replicas then" if fewer else "traffic then", "more met"),
+                 tuple(rows), f"More met: by the same requests with the change and without, {there} "
+                 f"({found.question.level:.0%} interval of the pairs). Smaller steps lift nothing: that is a setting "
                  "that may be better or worse.", ("with",))
 
 

@@ -1,5 +1,7 @@
-"""Windows: requests in the order in which they come, cut into equal parts. Requests depend on those beside them, windows
-hardly do."""
+"""Windows: requests in the order in which they come, cut into equal parts.
+
+Requests depend on those beside them, windows hardly do.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -103,7 +105,8 @@ def test_a_run_that_is_over_before_the_fleet_fills_tells_nothing(stay: int, know
 
 def test_no_more_requests_look_answered_than_come() -> None:
     """A busy middle: 50 a second there, 10 before and after it, and each is answered at once."""
-    sent = [100 * at for at in range(50)] + [5000 + 20 * at for at in range(200)] + [9000 + 100 * at for at in range(50)]
+    slow = [100 * at for at in range(50)]
+    sent = [*slow, *(5000 + 20 * at for at in range(200)), *(9000 + at for at in slow)]
     line = line_of(sent, [at + 5 for at in sent])
     assert served(line) > 25e6
     assert served(line, 20e6) == pytest.approx(20e6)
@@ -162,7 +165,6 @@ def test_the_limit_that_would_do_is_the_worst_of_those_that_must_be_met() -> Non
 def made(met: int, asked: int, windows: tuple[float, ...], lagging: float | None = 0.0) -> Sample:
     found = sample(Scenario(trace_of([(at * SERVICE, 3, 4) for at in range(60)]), "static", cost_model=Constant(STEP)),
                    [Objective({"e2el": 50}, 0.9)])
-    from dataclasses import replace
     return replace(found, requests=asked, asked=(asked,), met=(met,), windows=(windows,), lag=lagging)
 
 
@@ -178,7 +180,7 @@ def test_a_verdict_is_sure_only_beyond_the_wider_of_its_two_intervals() -> None:
     assert (poor.holds, poor.holds_on_the_mean, poor.fails) == (False, True, False)
     assert verdict_of([made(500, 1000, (0.5,) * 20)], objective, 0.95).fails
     assert verdict_of([made(980, 1000, (0.98,) * 20, 0.5)], objective, 0.95).fails
-    unknown, known, lagging = made(980, 1000, (0.98,) * 20, None), made(980, 1000, (0.98,) * 20), made(9, 10, (0.9,), 0.5)
+    known, unknown, lagging = (made(980, 1000, (0.98,) * 20, lag) for lag in (0.0, None, 0.5))
     assert [verdict_of(runs, objective, 0.95).follows for runs in ([known], [known, unknown], [unknown, lagging])] == [
         True, None, False]
     assert verdict_of([unknown], objective, 0.95).holds
@@ -196,6 +198,7 @@ def test_where_the_time_of_a_run_goes() -> None:
     assert (work.prefill, work.decode) == (pytest.approx(0.1), pytest.approx(0.3))
     assert (work.elapsed, work.idle) == (pytest.approx(0.76), pytest.approx(0.36))
     assert (work.prompt_tokens, work.output_tokens) == (30, 40)
+    assert replace(work, prefill=0.1, decode=0.2, elapsed=0.1 + 0.2 + 1e-16).idle == 0
 
 
 def test_requests_that_miss_are_told_by_cause() -> None:
