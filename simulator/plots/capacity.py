@@ -48,12 +48,15 @@ def goodput_figure(curve: DataFrame, limits: Mapping[str, float], title: str = "
 
 def plot_goodput(curve: DataFrame, ax: Axes) -> Axes:
     """Requests within all limits, and all that are answered, a replica; the marked rates as upright lines."""
+    from numpy import fmax
     rate, replicas = curve["per_replica"], curve["offered"].iloc[-1] / curve["per_replica"].iloc[-1]
     ax.plot(rate, rate, color=SOFT, linewidth=0.8, label="as many as come")
-    ax.plot(rate, curve["served"] / replicas, color=GREEN, label="answered")
-    ax.plot(rate, curve["goodput"] / replicas, color=BLUE, marker="o", markersize=3.5, label="goodput")
+    answered = curve["served"].astype(float) / replicas    # none where a run is too short to tell
+    ax.plot(rate, answered, color=GREEN, label="answered")
+    good = curve["goodput"] / replicas
+    ax.plot(rate, good, color=BLUE, marker="o", markersize=3.5, label="goodput")
     _mark(curve, ax, named=True)
-    ax.set(ylabel="requests/s a replica", ylim=(0, 1.15 * float((curve["served"] / replicas).max())), xlim=(0, None))
+    ax.set(ylabel="requests/s a replica", ylim=(0, 1.15 * float(answered.combine(good, fmax).max())), xlim=(0, None))
     _dress(ax)
     _name(ax)
     return ax

@@ -47,20 +47,20 @@ def lag(line: Timeline, lost: int = 0) -> float | None:
     return min(went) / came - 1 if came and came >= LONG * stay else None
 
 
-def served(line: Timeline, offered: float = 0.0) -> float:
+def served(line: Timeline, offered: float = 0.0, lags: float | None = None) -> float:
     """Requests completed, a second, the ends left out; over the whole run of few requests, or of one batch.
 
-    Where they are `offered` over time, it is that rate, less as completions take longer than arrivals: a busy middle
-    of the run then does not look like more answers than requests.
+    Where they are `offered` over time and the lag is known, it is that rate, less by the lag: a busy middle of the run
+    then does not look like more answers than requests.
     """
     if not len(line):
         return 0.0
-    came, went = _middle(line.sent), _middle(line.last_delivered)
+    if lags is not None:
+        return offered / (1 + max(lags, 0.0))
+    went = _middle(line.last_delivered)
     if len(line) < FEWEST or not went:
         took = float(line.last_delivered.max() - line.sent.min())
         return len(line) * SECOND / took if took else 0.0
-    if came and offered:
-        return offered * came / max(came, went)
     return (TO - FROM) * len(line) * SECOND / went
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simulator.studies.capacity.planning import Plan
 
 CURVE = ("offered", "per_replica", "goodput", "attainment", "served", "p99_ttft_ms", "p99_tpot_ms", "follows", "mark")
-"""Columns of `curve`; rates are requests a second."""
+"""Columns of `curve`; rates are requests a second. What a run is too short to tell is None."""
 
 
 def records(found: Plan) -> dict[str, Any]:
@@ -125,8 +125,8 @@ def curve_rows(found: Plan) -> list[dict[str, Any]]:
 def _curve_row(found: Plan, probe: Probe) -> dict[str, Any]:
     one = found.best.runs.sample(probe)
     values = (one.offered, one.offered / probe.replicas, one.good, one.good / one.offered if one.offered else 0.0,
-              one.served, one.latencies["p99_ttft"], one.latencies["p99_tpot"], _follows(found, probe),
-              _mark(found, probe))
+              None if one.lag is None else one.served, one.latencies["p99_ttft"], one.latencies["p99_tpot"],
+              _follows(found, probe), _mark(found, probe))
     return dict(zip(CURVE, values, strict=True))
 
 

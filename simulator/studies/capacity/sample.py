@@ -107,14 +107,15 @@ def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
     met = [_met(line, objective, len(sent)) for objective in objectives]
     good = np.all([kept | ~own for kept, own in zip(met, concerned, strict=True)], axis=0)
     offered = offered_rate(np.sort(sent[taken])) or 0.0
+    lags = lag(line, int(taken.sum()) - len(line))
     finished = [_of(line, own, len(sent)) for own in rows]
     return Sample(
         requests=len(order), asked=tuple(map(len, rows)),
         met=tuple(int(kept[own].sum()) for kept, own in zip(met, rows, strict=True)),
         windows=tuple(shares(kept[own]) for kept, own in zip(met, rows, strict=True)), alike=shares(good),
         worst=worst(good[order], sent[order]), left_out=int((taken & (sent < warm)).sum()), warm_after=warm / 1e9,
-        rejected=int((~taken).sum()), offered=offered, served=served(line, offered),
-        good=offered * float(good[order].mean() if len(order) else 0), lag=lag(line, int(taken.sum()) - len(line)),
+        rejected=int((~taken).sum()), offered=offered, served=served(line, offered, lags),
+        good=offered * float(good[order].mean() if len(order) else 0), lag=lags,
         latencies=_latencies(_of(line, order, len(sent))), causes=_causes(line, objectives, rows, len(sent)),
         limits=tuple(map(limits_that_would_do, finished, map(len, rows), objectives)),
         stretch=tuple(map(stretch_that_would_do, finished, map(len, rows), objectives)),
