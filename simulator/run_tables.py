@@ -30,9 +30,17 @@ def numbers(runs: Mapping[str, Record]) -> Table:
     rows = [(metric.label, *(shown(run.get(name), metric.unit) for run in runs.values()),
              "" if metric.unit == "share" else metric.unit) for name, metric in METRICS.items()
             if not metric.spread and any(run.get(name) is not None for run in runs.values())]
+    good = [("requests well served", *(shown(_met(run), "share") for run in runs.values()), "")] if any(
+        _met(run) is not None for run in runs.values()) else []
     slots = ("slots", *(shown(run.get("slots")) for run in runs.values()), "slots")
     note = "; ".join(dict.fromkeys(str(run["slots_counted"]) for run in runs.values() if run.get("slots_counted")))
-    return Table("What was served", ("", *runs, "unit"), (*rows, slots), note, ("unit",))
+    return Table("What was served", ("", *runs, "unit"), (*rows, *good, slots), note, ("unit",))
+
+
+def _met(run: Record) -> float | None:
+    """The share of the requests that could be served which meet every objective; None without one."""
+    good, asked = run.get("request_goodput"), run.get("num_prompts", 0) - run.get("rejected", 0)
+    return None if good is None or not asked else good * run["duration"] / asked
 
 
 def _tables_of(run: Record, of: str) -> Iterator[Table]:

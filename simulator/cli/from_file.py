@@ -59,11 +59,13 @@ class FromFile(Flags):
         return None if self.scenario_file is None else read_scenario(self.scenario_file)
 
     def typed(self, common: Common) -> dict[str, Any]:
-        """The fields whose flags were typed. A setting of reading joins the file's, unless the trace is another one."""
+        """The fields whose flags were typed. Prices join the file's, as does a setting of reading of the same trace."""
         typed, all_flags = self.given | common.given, self.flags(common)
         changes = {name: value for name, value in all_flags.items() if name in typed}
+        file = {} if self.file is None else self.file.fields
+        if "prices" in changes:
+            changes["prices"] = {**file.get("prices", {}), **changes["prices"]}
         if typed & READING_FLAGS:
-            file = {} if self.file is None else self.file.fields
             kept = {} if changes.get("trace", file.get("trace")) != file.get("trace") else file.get("reading", {})
             changes["reading"] = {**kept, **all_flags["reading"]}
         return changes

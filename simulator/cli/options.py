@@ -147,7 +147,8 @@ class Simulated(Clustered, Shaped, Reading, Named, FromFile):
         "Service objectives in milliseconds, such as ttft:500,tpot:50; repeatable."))] = None
 
     prices: Annotated[list[str] | None, Option(metavar="GPU=DOLLARS", rich_help_panel=MEASURES, help=(
-        "Dollars for an hour of one GPU, such as h100-80=2.5,a100-80=1.2; without them costs are told in GPU-hours."))
+        "Dollars for an hour of one GPU, such as h100-80=2.5,a100-80=1.2, beside those of a file; without any, costs "
+        "are told in GPU-hours."))
     ] = None
 
     def flags(self, common: Common) -> dict[str, Any]:

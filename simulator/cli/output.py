@@ -46,15 +46,22 @@ class ResultDirectory:
         for name in names:
             self._check_one(name, known)
 
-    def write(self, files: Mapping[str, bytes]) -> None:
-        """Write all files and the manifest; each appears whole or not at all."""
-        self.check(files)
+    def write(self, files: Mapping[str, bytes], outdated: Iterable[str] = ()) -> None:
+        """Write all files and the manifest; each appears whole or not at all.
+
+        Of the `outdated` names, those that are not written anew are removed: they would go with an earlier answer.
+        """
+        gone = set(outdated) - set(files)
+        self.check([*files, *gone])
         self.path.mkdir(parents=True, exist_ok=True)
         new = {name: {_checksum(content)} for name, content in files.items()}
         known = self._manifest()
         both = known | {name: known.get(name, set()) | checksums for name, checksums in new.items()}
-        with _staged(self.path, {**files, MANIFEST: _listing(known | new)}) as move:
+        kept = {name: checksums for name, checksums in (known | new).items() if name not in gone}
+        with _staged(self.path, {**files, MANIFEST: _listing(kept)}) as move:
             write_whole(self.path / MANIFEST, _listing(both).decode())
+            for name in gone:
+                (self.path / name).unlink(missing_ok=True)
             move()
 
     def _check_one(self, name: str, known: Mapping[str, set[str]]) -> None:

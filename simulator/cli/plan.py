@@ -81,7 +81,7 @@ def plan(simulated: Simulated, scaling: Scaling, common: Common,
     with Bar("plan", unit="runs", quiet=common.quiet, log=True) as bar:
         found = study(backend=scaling.chosen, told=bar.many, **options)
     if directory:
-        directory.write(_files(found))
+        directory.write(files := _files(found), outdated=FIGURES)
     command = ["batchsim", "run", *(["--policy", policy] if policy else []),
                *typed(simulated, "replicas"), *typed(common, "quiet", "json", "debug")]
     if common.json:
@@ -89,7 +89,7 @@ def plan(simulated: Simulated, scaling: Scaling, common: Common,
     else:
         _print(answers(), found, shlex.join(command))
     if directory and not (common.json or common.quiet):
-        note(f"written to {directory.path}/: {', '.join(_files(found))}")
+        note(f"written to {directory.path}/: {', '.join(files)}")
     if not found.feasible:
         raise Exit(INFEASIBLE)
 
@@ -140,5 +140,5 @@ def _again(found: Plan, command: str) -> list[Table]:
         return []
     from simulator.studies.capacity.tables import names
     flags = [found.best.runs.traffic.flags(probe) for probe in found.around.neighbours]
-    rows = tuple((name, flag or "(none)") for name, flag in zip(names(found), flags, strict=True) if flag is not None)
+    rows = tuple((name, flag) for name, flag in zip(names(found), flags, strict=True) if flag is not None)
     return [Table(f"Run them again: {command} FLAGS", ("", "FLAGS"), rows, words=("FLAGS",))] if rows else []

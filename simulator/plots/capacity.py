@@ -48,14 +48,17 @@ def goodput_figure(curve: DataFrame, limits: Mapping[str, float], title: str = "
 
 def plot_goodput(curve: DataFrame, ax: Axes) -> Axes:
     """Requests within all limits, and all that are answered, a replica; the marked rates as upright lines."""
+    from numpy import fmax
     rate, replicas = curve["per_replica"], curve["offered"].iloc[-1] / curve["per_replica"].iloc[-1]
     ax.plot(rate, rate, color=SOFT, linewidth=0.8, label="as many as come")
-    ax.plot(rate, curve["served"] / replicas, color=GREEN, label="answered")
-    ax.plot(rate, curve["goodput"] / replicas, color=BLUE, marker="o", markersize=3.5, label="goodput")
+    answered = curve["served"].astype(float) / replicas    # none where a run is too short to tell
+    ax.plot(rate, answered, color=GREEN, label="answered")
+    good = curve["goodput"] / replicas
+    ax.plot(rate, good, color=BLUE, marker="o", markersize=3.5, label="goodput")
     _mark(curve, ax, named=True)
-    ax.set(ylabel="requests/s a replica", ylim=(0, 1.15 * float((curve["served"] / replicas).max())), xlim=(0, None))
+    ax.set(ylabel="requests/s a replica", ylim=(0, 1.15 * float(answered.combine(good, fmax).max())), xlim=(0, None))
     _dress(ax)
-    ax.legend(loc="upper left")
+    _name(ax)
     return ax
 
 
@@ -69,7 +72,7 @@ def plot_latencies(curve: DataFrame, limits: Mapping[str, float], ax: Axes) -> A
     _mark(curve, ax, named=False)
     ax.set(ylabel="ms (dashed: limit)", yscale="log")
     _dress(ax)
-    ax.legend(loc="upper left")
+    _name(ax)
     return ax
 
 
@@ -77,6 +80,11 @@ def _mark(curve: DataFrame, ax: Axes, *, named: bool) -> None:
     for name, (label, colour, dash) in MARKS.items():
         for rate in curve["per_replica"][curve["mark"].str.contains(name, regex=False)].tolist():
             ax.axvline(rate, color=colour, linestyle=dash, linewidth=1.1, label=label if named else None)
+
+
+def _name(ax: Axes) -> None:
+    """The names of the lines, above the axes: no line crosses them there."""
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
 
 
 def _dress(ax: Axes) -> None:
@@ -89,18 +97,18 @@ def backlog_figure(backlogs: DataFrame, title: str = "") -> Figure:
     """Requests outstanding over time, a line a number of replicas: it stays, or it grows.
 
     Args:
-        backlogs: Columns label, seconds, outstanding, follows.
+        backlogs: Columns label, seconds, outstanding, follows (None: nobody can tell).
         title: Above all.
     """
     with our_style():
         figure = new_figure(3.0)
         ax = figure.add_subplot()
         for colour, (label, one) in zip(COLOURS, backlogs.groupby("label", sort=False), strict=False):
-            grows = "" if one["follows"].iloc[0] else ": grows"
+            grows = ": grows" if one["follows"].iloc[0] is False else ""
             ax.plot(one["seconds"], one["outstanding"], color=colour, label=f"{label}{grows}")
         ax.set(xlabel="time since the start (s)", ylabel="requests outstanding", ylim=(0, None))
         ax.margins(x=0)
         _dress(ax)
-        ax.legend(loc="upper left")
+        _name(ax)
         figure.suptitle(title, x=0.008, ha="left", fontsize=9.5)
     return figure

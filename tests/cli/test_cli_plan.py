@@ -54,6 +54,35 @@ def test_files_are_written_and_the_same_each_time(batchsim: Call, tmp_path: Path
         assert part in " ".join(out.split())
 
 
+def test_figures_of_an_earlier_answer_do_not_stay_beside_a_no(batchsim: Call, tmp_path: Path) -> None:
+    assert batchsim("plan", *FEW, "-o", "out")[0] == 0
+    assert batchsim("plan", *FEW[:-2], "--goodput", "ttft:1", "-o", "out")[0] == 1
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"plan.json", "plan.csv", "manifest.json"}
+    assert batchsim("plan", *FEW, "-o", "out")[0] == 0
+    figure = tmp_path / "out" / "goodput.svg"
+    figure.write_text("mine")
+    status, _, err = batchsim("plan", *FEW[:-2], "--goodput", "ttft:1", "-o", "out")
+    assert (status, figure.read_text()) == (2, "mine")
+    assert "goodput.svg was not written by an earlier run, or was changed since" in err
+
+
+def test_the_flags_that_run_it_again_outvote_the_file(batchsim: Call, tmp_path: Path) -> None:
+    """The file says 2 replicas of another GPU; the answer is 1 of the one that is cheaper."""
+    (tmp_path / "svc.yaml").write_text("replicas: 2\ngpu: a100-80\nprices: {a100-80: 90, l40s: 60}\n")
+    asked = ("--scenario", "svc.yaml", *FEW)
+    status, out, err = batchsim("plan", "--json", *asked, "--gpus", "h100-80,a100-80", "--prices", "h100-80=1")
+    assert (status, err) == (0, "")
+    found = json.loads(out)
+    assert (found["replicas"], found["gpu"]) == (1, "h100-80")
+    assert found["scenario"]["prices"] == {"a100-80": 90, "l40s": 60, "h100-80": 1}
+    flags = found["around"]["neighbours"][0]["flags"]
+    assert flags == "--gpu h100-80 --replicas 1"
+    run = json.loads(batchsim("run", "--json", "--scenario", "svc.yaml", *FEW[:4], *shlex.split(flags))[1])
+    latencies = found["around"]["neighbours"][0]["sample"]
+    assert (run["gpu"], run["replicas"]) == ("h100-80", 1)
+    assert run["offered_request_rate"] == pytest.approx(latencies["offered"])
+
+
 @pytest.mark.parametrize(("line", "told"), [
     ("plan", "a plan needs an objective: give --goodput ttft:500,tpot:50, for example, or --slo p99_ttft:500"),
     ("plan --goodput ttft:500 --attainment 2", "attainment must be below 1, not 2.0: nobody can promise every single"),
@@ -61,7 +90,7 @@ def test_files_are_written_and_the_same_each_time(batchsim: Call, tmp_path: Path
     ("plan --slo p99:500", "--slo takes pP_METRIC:MS such as p99_ttft:500, not 'p99:500'"),
     ("plan --goodput ttft:500 --max-gpus few", "--max-gpus must be a whole number, not 'few'"),
     ("plan --goodput ttft:500 --max-gpus 0", "max_gpus must be a whole number of at least 1, not 0"),
-    ("plan --goodput ttft:500 --gpus h100", "unknown GPU 'h100': did you mean 'h100-80'?"),
+    ("plan --goodput ttft:500 --gpus a100-80,h100", "unknown GPU 'h100': did you mean 'h100-80'?"),
     ("plan --goodput ttft:500 --tensor-parallel-sizes 1,x", "--tensor-parallel-sizes must be a whole number, not 'x'"),
     ("plan --goodput ttft:500 --max-concurrency 3", "a plan needs clients that do not wait for each other"),
     ("plan --goodput ttft:500 --model llama-3.1-70b", "llama-3.1-70b in bf16 on 1 x h100-80 does not fit"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -83,6 +84,13 @@ def test_the_numbers_of_runs_stand_side_by_side() -> None:
     assert table.rows == (("finished", "1", "-", "requests"), ("KV use, mean", "-", "50.0%", ""),
                           ("slots", "2", "3", "slots"))
     assert table.note == "cap"
+
+
+def test_a_run_tells_which_share_of_its_requests_is_well_served() -> None:
+    """Two at once, then a third; answers take 30, 90 and 30 ms; one of four is longer than the model."""
+    trace = trace_of([(0, 5, 3), (0, 5, 9), (40_000_000, 8, 3), (90_000_000, 5000, 4)])
+    found = json.loads(sim.simulate(trace, "vllm", goodput={"e2el": 40}, **WORLD).to_json())
+    assert ("requests well served", "66.7%", "") in numbers({"a": found}).rows
 
 
 def test_latencies_have_the_percentiles_of_the_run() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from simulator.replication import MOST_REPLICAS
+from simulator.statistics import Interval
 from simulator.studies.capacity.changes import faster, relaxable
 from simulator.studies.capacity.lab import NOTCH, Lab, notch_of, scale_of
 from simulator.studies.capacity.layout import Layout
@@ -31,12 +32,15 @@ class Relaxed:
     Attributes:
         key: Of the change, as in `changes`.
         verdict: On one replica fewer, or on a notch more traffic, with the change.
+        gain: By how much more requests meet the objectives with it than without, on one replica fewer, or at the
+            traffic that the change allows: the same requests in pairs.
         replicas: The fewest that keep the objectives with it; None where that is not what is sought.
         notch: How much faster the traffic may be with it; None likewise.
     """
 
     key: str
     verdict: Verdict
+    gain: Interval
     replicas: int | None = None
     notch: int | None = None
 
@@ -88,12 +92,12 @@ def around(layout: Layout, find: str, bias: float | None) -> Around:
     fewer = find == "replicas" and replicas > 1
     keys = [key for key in relaxable(lab.traffic.setup, replicas) if lab.traffic.can(key)]
     _ahead(layout, find, keys, bias)
-    top = layout.notch if find == "rate" else lab.highest_notch(replicas, 4, least=0, why="margin") or 0
-    spare = lab.highest_notch(replicas - 1, -4, most=0, why="margin") if fewer else None
+    top = layout.notch if find == "rate" else _margin(layout, replicas)
+    spare = lab.highest_sure(replicas - 1, -4, most=0, why="margin") if fewer else None
     relaxed = tuple(_relaxed(lab, key, replicas, top, fewer) for key in keys)
     shorter = _faster(lab, replicas - 1) if fewer else None
     band = None if bias is None else _band(layout, find, bias, top)
-    full = lab.highest_followed(replicas, notch_of(layout.flat_out.served * replicas / layout.offered), "saturation")
+    full = _saturation(layout, replicas)
     return Around(_neighbours(layout, find), top, spare, relaxed, shorter, band, full, _curve(layout, top, full))
 
 
@@ -117,12 +121,27 @@ def _neighbours(layout: Layout, find: str) -> tuple[Probe, ...]:
 
 def _relaxed(lab: Lab, key: str, replicas: int, top: int, fewer: bool) -> Relaxed:
     if not fewer:
-        notch = lab.highest_notch(replicas, top + 1, least=top, change=key, why="relaxing")
-        return Relaxed(key, lab.verdict(replicas, scale_of(top + 1), key), notch=top if notch is None else notch)
-    verdict = lab.verdict(replicas - 1, change=key, why="relaxing")
+        found = lab.highest_sure(replicas, top + 1, least=top, change=key, why="relaxing")
+        notch = top if found is None else found
+        gain = lab.gain(replicas, scale_of(max(notch, top + 1)), key)
+        return Relaxed(key, lab.verdict(replicas, scale_of(top + 1), key), gain, notch=notch)
+    verdict, gain = lab.verdict(replicas - 1, change=key, why="relaxing"), lab.gain(replicas - 1, 1.0, key)
     if not verdict.holds:
-        return Relaxed(key, verdict, replicas)
-    return Relaxed(key, verdict, lab.fewest_replicas(1, replicas - 1, replicas - 1, change=key, why="relaxing"))
+        return Relaxed(key, verdict, gain, replicas)
+    return Relaxed(key, verdict, gain, lab.fewest_replicas(1, replicas - 1, replicas - 1, change=key, why="relaxing"))
+
+
+def _margin(layout: Layout, replicas: int) -> int:
+    """How many notches faster the traffic may be: no more than throughput allows in the long run."""
+    most = max(layout.highest_possible(replicas), 0)
+    return layout.runs.highest_sure(replicas, min(4, most), least=0, most=most, why="margin") or 0
+
+
+def _saturation(layout: Layout, replicas: int) -> int | None:
+    """How many notches faster the traffic may be for completions to follow arrivals, for all that can be told."""
+    most = layout.highest_possible(replicas)
+    likely = notch_of(layout.flat_out.served * replicas / layout.offered)
+    return layout.runs.highest_followed(replicas, min(likely, most), most, "saturation")
 
 
 def _faster(lab: Lab, replicas: int) -> int | None:
@@ -137,7 +156,7 @@ def _faster(lab: Lab, replicas: int) -> int | None:
 def _band(layout: Layout, find: str, bias: float, top: int) -> Banded:
     lab, replicas = layout.runs, layout.replicas or 1
     if find == "rate":
-        ends = (lab.highest_notch(replicas, guess, change=faster(factor), why="error band")
+        ends = (lab.highest_sure(replicas, guess, change=faster(factor), why="error band")
                 for factor, guess in ((1 - bias, top + 1), (1 + bias, top - 1)))
         return Banded(bias, *ends)
     shorter = lab.fewest_replicas(1, replicas, replicas, change=faster(1 - bias), why="error band")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 
 from cost_models import StepShape
 from simulator.memory.base import UNLIMITED
@@ -41,6 +41,8 @@ class Bound:
         decode, prefill: Seconds of one replica that output tokens and prompts take at least.
         available: Seconds in which that must be done.
         context: Tokens that a sequence reads in a step, on the mean.
+        requests: How many there are.
+        span: Seconds in which they come.
     """
 
     replicas: int
@@ -51,6 +53,14 @@ class Bound:
     prefill: float
     available: float
     context: float
+    requests: int
+    span: float
+
+    @property
+    def rate(self) -> float:
+        """Requests a second of which a replica cannot serve more in the long run."""
+        work = self.decode + self.prefill
+        return self.requests / work if work else inf
 
     def told(self) -> str:
         """The bound and its reason in a sentence."""
@@ -59,7 +69,8 @@ class Bound:
         prompts = f"prompts add {self.prefill:,.0f} s" if self.prefill else "prompts add nothing for certain"
         return (f"Throughput alone asks for {self.replicas:,} or more: at most {self.at_once:,} sequences run at once "
                 f"({of}), so that the output tokens take {self.steps:,.0f} full steps and {self.decode:,.0f} s of one "
-                f"replica, {prompts}, and all of it is to be done in {self.available:,.0f} s.")
+                f"replica, {prompts}, and all of it is to be done in {self.available:,.0f} s: requests come for "
+                f"{self.span:,.0f} s, and the last answer may take as long after them as the longest takes, or may.")
 
 
 def throughput_bound(setup: Setup, objectives: Sequence[Objective]) -> Bound:
@@ -76,7 +87,7 @@ def throughput_bound(setup: Setup, objectives: Sequence[Objective]) -> Bound:
     decode = max((tokens - len(output)) / at_once * per_step / 1e9, least - prefill)
     available = _available(setup, objectives)
     return Bound(max(1, ceil((decode + prefill) / available - 1e-9)) if available else 1, at_once, limit, steps, decode,
-                 prefill, available, context)
+                 prefill, available, context, len(output), _span(setup))
 
 
 def _at_once(setup: Setup, context: float, requests: int) -> tuple[int, str]:
@@ -101,11 +112,15 @@ def _a_prompt_token(setup: Setup, at_once: int, context: float) -> float:
 
 def _available(setup: Setup, objectives: Sequence[Objective]) -> float:
     """Seconds from the first request until all must be answered: the arrivals, and the longest answer after them."""
-    arrival = setup.trace.arrival
-    span = float(arrival[-1] - arrival[0]) if len(arrival) else 0.0
     longest = int(setup.output[setup.verdict == 0].max(initial=1))
     alone = longest * setup.cost.time(StepShape(1, int(setup.prompt.max(initial=1)) + longest))
-    return (span + max([alone, *(_latest(objective, longest) for objective in objectives)])) / 1e9
+    return _span(setup) + max([alone, *(_latest(objective, longest) for objective in objectives)]) / 1e9
+
+
+def _span(setup: Setup) -> float:
+    """Seconds from the first request to the last."""
+    arrival = setup.trace.arrival
+    return float(arrival[-1] - arrival[0]) / 1e9 if len(arrival) else 0.0
 
 
 def _latest(objective: Objective, longest: int) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 
 from simulator.replication import MOST_REPLICAS
 from simulator.scenario import Scenario
+from simulator.statistics import Interval, paired
 from simulator.studies.capacity.objectives import Objective
 from simulator.studies.capacity.sample import Sample
 from simulator.studies.capacity.search import fewest, highest
@@ -31,6 +32,12 @@ def notch_of(scale: float) -> int:
     """The notch nearest to a scale."""
     notch = round(log(scale) / log(NOTCH)) if scale > 0 else -MOST_NOTCHES
     return min(max(notch, -MOST_NOTCHES), MOST_NOTCHES)
+
+
+def notch_below(scale: float) -> int:
+    """The highest notch that is no faster than a scale."""
+    notch = notch_of(scale)
+    return notch if scale_of(notch) <= scale else notch - 1
 
 
 class Lab:
@@ -86,17 +93,49 @@ class Lab:
         return fewest(lambda numbers: self.hold([(number, 1.0, change) for number in numbers], why, seeds), least,
                       guess, most)
 
+    def fewest_sure(self, least: int, guess: int, most: int, why: str = "") -> int | None:
+        """The same with every seed; the first one alone says where to look. Fewer than `least` are tried, too."""
+        near = self.fewest_replicas(least, guess, most, why=why, seeds=1) or most
+        found = self.fewest_replicas(least, near, most, why=why)
+        while found is not None and found > 1 and self.verdict(found - 1, why="neighbours").holds:
+            found -= 1
+        return found
+
     def highest_notch(self, replicas: int, guess: int, *, least: int = -MOST_NOTCHES, most: int = MOST_NOTCHES,
                       change: str = "", why: str = "", seeds: int | None = None) -> int | None:
         """How many notches faster the traffic may be; None if it must be slower than `least`."""
         return highest(lambda notches: self.hold([(replicas, scale_of(notch), change) for notch in notches], why,
                                                   seeds), least, guess, most)
 
-    def highest_followed(self, replicas: int, guess: int, why: str = "") -> int | None:
-        """How many notches faster the traffic may be for completions to follow arrivals, with the first seed."""
+    def highest_sure(self, replicas: int, guess: int, *, least: int = -MOST_NOTCHES, most: int = MOST_NOTCHES,
+                     change: str = "", why: str = "") -> int | None:
+        """The same with every seed; the first one alone says where to look.
+
+        Chance lets a rate do where a lower one does not. What is found does so at the notch below it as well.
+        """
+        told: dict[str, Any] = {"least": least, "change": change, "why": why}
+        near = self.highest_notch(replicas, guess, most=most, seeds=1, **told)
+        found = self.highest_notch(replicas, guess if near is None else near, most=most, **told)
+        while found is not None and found > least and not self.verdict(replicas, scale_of(found - 1), change).holds:
+            found = self.highest_notch(replicas, found - 2, most=max(found - 2, least), **told)
+        return found
+
+    def highest_followed(self, replicas: int, guess: int, most: int, why: str = "") -> int | None:
+        """How many notches faster the traffic may be for completions to follow arrivals, with the first seed.
+
+        A run that is too short to tell does not count.
+        """
         def follow(notches: Sequence[int]) -> list[bool]:
             probes = [Probe(replicas, scale_of(notch)) for notch in notches]
             self.need(probes, why)
-            return [self.samples[probe].follows for probe in probes]
+            return [bool(self.samples[probe].follows) for probe in probes]
 
-        return highest(follow, -MOST_NOTCHES, guess, MOST_NOTCHES)
+        return highest(follow, -MOST_NOTCHES, guess, most)
+
+    def gain(self, replicas: int, scale: float, change: str) -> Interval:
+        """By how much the share that meets all objectives is larger with a change: the same requests in pairs."""
+        pairs = list(zip(self.seeds(replicas, scale, change), self.seeds(replicas, scale), strict=True))
+        self.need([probe for pair in pairs for probe in pair], "in pairs")
+        with_it, without = ([share for probe in side for share in self.samples[probe].alike]
+                            for side in zip(*pairs, strict=True))
+        return paired(with_it, without, self.level)

@@ -9,10 +9,10 @@ from cost_models import CostModelError
 from simulator.errors import InputError
 from simulator.scenario import Scenario
 from simulator.studies.capacity.bound import Bound
-from simulator.studies.capacity.lab import Lab, Measure, scale_of
+from simulator.studies.capacity.lab import MOST_NOTCHES, Lab, Measure, notch_below, scale_of
 from simulator.studies.capacity.question import Question
 from simulator.studies.capacity.sample import Sample
-from simulator.studies.capacity.traffic import Probe, Traffic, with_seeds
+from simulator.studies.capacity.traffic import Probe, Traffic
 from simulator.studies.capacity.verdict import Verdict
 
 ALONE, FLAT_OUT = Probe(0), Probe(1, saturated=True)
@@ -81,23 +81,29 @@ class Layout:
         """Requests that have a replica to themselves."""
         return self.runs.sample(ALONE)
 
+    def highest_possible(self, replicas: int) -> int:
+        """Notches above which throughput alone lets no backlog of so many replicas stay."""
+        assert self.bound is not None
+        scale = replicas * self.bound.rate / self.offered
+        return MOST_NOTCHES if scale >= scale_of(MOST_NOTCHES) else max(notch_below(scale), -MOST_NOTCHES)
+
     @property
     def offered(self) -> float:
         """Requests a second of the trace's own traffic."""
         return self.runs.traffic.offered or 0.0
 
 
-def layouts_of(question: Question, measure: Measure) -> list[Layout]:
-    """All layouts asked for, with the trace read once; one that cannot be says why, unless it is the only one."""
+def layouts_of(question: Question, scenarios: Sequence[Scenario], measure: Measure) -> list[Layout]:
+    """All layouts asked for, of these scenarios; one that cannot be says why, unless it is the only one."""
     pairs = [(gpu, size) for gpu in question.gpus for size in question.sizes]
-    scenarios = with_seeds(question.scenario, question.seeds)
     return [_layout(question, scenarios, measure, gpu, size, only=len(pairs) == 1) for gpu, size in pairs]
 
 
 def _layout(question: Question, scenarios: Sequence[Scenario], measure: Measure, gpu: str, size: int,
             only: bool) -> Layout:
     try:
-        traffic = Traffic([scenario.but(gpu=gpu, tensor_parallel_size=size) for scenario in scenarios])
+        traffic = Traffic([scenario.but(gpu=gpu, tensor_parallel_size=size) for scenario in scenarios],
+                          question.scenario)
     except (CostModelError, InputError) as error:
         if only:
             raise

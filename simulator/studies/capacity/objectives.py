@@ -47,13 +47,18 @@ class Objective:
     def concerns(self, trace: Trace) -> NDArray[np.bool_]:
         """Whose rows of the trace it is about."""
         if trace.tenant is None or (self.tenant is None and not self.others):
-            return np.ones(len(trace), bool)
+            return np.full(len(trace), self.tenant is None)
         names = np.array(trace.tenant)
         return names == self.tenant if self.tenant is not None else ~np.isin(names, self.others)
 
     def plain(self) -> dict[str, Any]:
         """As plain values."""
         return {"limits_ms": dict(self.limits), "share": self.share, "tenant": self.tenant}
+
+
+def count(replicas: int) -> str:
+    """So many replicas, in words."""
+    return f"{replicas:,} replica{'' if replicas == 1 else 's'}"
 
 
 def percent(share: float) -> str:
@@ -122,6 +127,15 @@ def limits_that_would_do(line: Timeline, asked: int, objective: Objective) -> di
     """
     needed = ceil(objective.share * asked - 1e-9)
     return {name: _least(line, needed, objective, name) for name in objective.limits}
+
+
+def stretch_that_would_do(line: Timeline, asked: int, objective: Objective) -> float | None:
+    """How many times as long all limits together must be, at least, for the run to keep the objective; see above."""
+    needed = ceil(objective.share * asked - 1e-9)
+    if not 0 < needed <= len(line):
+        return None
+    times = [_values(line, name, objective.limits) / (limit * MS) for name, limit in objective.limits.items()]
+    return float(np.sort(np.max(times, axis=0))[needed - 1])
 
 
 def _least(line: Timeline, needed: int, objective: Objective, name: str) -> float | None:

@@ -20,7 +20,9 @@ from simulator.studies.capacity.layout import Layout, layouts_of
 from simulator.studies.capacity.objectives import ATTAINMENT
 from simulator.studies.capacity.question import REPLICATIONS, Question, question_of
 from simulator.studies.capacity.solving import solve
+from simulator.studies.capacity.traffic import with_seeds
 from simulator.tables import Table
+from simulator.traffic import read_trace
 from traces import Trace
 from traces.sketch import dots
 
@@ -148,7 +150,9 @@ def plan(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vllm", 
     question = question_of(scenario, attainment=attainment, slo=slo, confidence=confidence, find=find, gpus=gpus,
                            tensor_parallel_sizes=tensor_parallel_sizes, max_gpus=max_gpus, replications=replications)
     crew = Crew(backend or Backend(workers=workers), told)
-    layouts = layouts_of(question, crew.measure)
+    scenarios = with_seeds(question.scenario, question.seeds)
+    question = question.about(read_trace(scenarios[0]))
+    layouts = layouts_of(question, scenarios, crew.measure)
     for layout in layouts:
         solve(layout, question)
     ranked = ranking(layouts, question)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from cost_models import GPUS
 from simulator import checks
 from simulator.errors import InputError, choose
 from simulator.scenario import Scenario
 from simulator.statistics import LEVEL
 from simulator.studies.capacity.objectives import ATTAINMENT, Objective, objectives_of
 from simulator.studies.capacity.traffic import is_random, refuse
+from traces import Trace
 
 FIND = {"replicas": "the fewest replicas for the trace's own traffic",
         "rate": "the highest rate that so many replicas carry"}
@@ -43,6 +45,16 @@ class Question:
     max_gpus: int | None
     seeds: int
 
+    def about(self, trace: Trace) -> Question:
+        """The same without the objective of all other tenants where there are none. Raises InputError for a tenant
+        who is not in the trace."""
+        kept = tuple(one for one in self.objectives if one.concerns(trace).any())
+        names = () if trace.tenant is None else tuple(dict.fromkeys(trace.tenant))
+        for one in self.objectives:
+            if one.tenant is not None and one not in kept:
+                choose("tenant", one.tenant, names)
+        return replace(self, objectives=kept)
+
     def plain(self) -> dict[str, Any]:
         """As plain values."""
         return {"find": self.find, "objectives": [objective.plain() for objective in self.objectives],
@@ -64,9 +76,10 @@ def question_of(scenario: Scenario, *, attainment: float = ATTAINMENT, slo: Sequ
         checks.count(name, value)
     for size in tensor_parallel_sizes:
         checks.count("tensor_parallel_sizes", size)
-    types = tuple(dict.fromkeys(gpus)) or (scenario.gpu,)
+    types = tuple(choose("GPU", gpu, GPUS) for gpu in dict.fromkeys(gpus)) or (scenario.gpu,)
     if scenario.prices and (missing := [gpu for gpu in types if gpu not in scenario.prices]):
-        raise InputError(f"there is no price for {missing[0]}: give --prices {missing[0]}=DOLLARS, or none at all")
+        raise InputError(f"there is no price for {' and '.join(missing)}: give --prices "
+                         f"{','.join(f'{gpu}=DOLLARS' for gpu in missing)}, or none at all")
     return Question(scenario, objectives_of(scenario, attainment, slo), confidence, find, types,
                     tuple(dict.fromkeys(tensor_parallel_sizes)) or (scenario.tensor_parallel_size,), max_gpus,
                     replications if is_random(scenario) else 1)

@@ -2,43 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from simulator.studies.capacity.changes import RELAXED, TRIED, words
 from simulator.studies.capacity.lab import NOTCH, scale_of
 from simulator.studies.capacity.layout import Layout
+from simulator.studies.capacity.objectives import count
 from simulator.studies.capacity.solving import looser
+from simulator.studies.capacity.traffic import Probe
 
 if TYPE_CHECKING:
     from simulator.studies.capacity.around import Around, Relaxed
-
-
-def count(replicas: int) -> str:
-    """So many replicas."""
-    return f"{replicas:,} replica{'' if replicas == 1 else 's'}"
 
 
 def binding(layout: Layout, about: Around) -> Iterator[str]:
     """What binds, as far as lifting it shows, and what does not."""
     lifted = [one for one in about.relaxed if one.key in RELAXED]
     better = sorted((one for one in lifted if is_better(one, layout, about)), key=_worth)
-    names = ", ".join(RELAXED[one.key][0] for one in lifted if one not in better)
+    doubtful = [one for one in lifted if one not in better and _is_further(one, layout, about)]
+    names = ", ".join(RELAXED[one.key][0] for one in lifted if one not in [*better, *doubtful])
     if better:
         told = "; ".join(f"{RELAXED[one.key][0]} ({_effect(one, about)})" for one in better)
         yield f"What binds, shown by lifting it: {told}."
     if better and names:
         yield f"What does not: {names}. Each was lifted by itself, and the answer stayed."
-    elif names:
+    elif names and not doubtful:
         yield (f"None of these binds by itself: {names}. Each was lifted, and the answer stayed; what binds is the "
                "time that steps take.")
+    if doubtful:
+        yield (f"Whether {_or(RELAXED[one.key][0] for one in doubtful)} binds cannot be told: without it the answer is "
+               "better, but no more of the same requests meet their limits than chance may explain.")
 
 
 def is_better(one: Relaxed, layout: Layout, about: Around) -> bool:
+    """Whether the answer is better with this change, and not by chance."""
+    return _is_further(one, layout, about) and one.gain.low > 0
+
+
+def _is_further(one: Relaxed, layout: Layout, about: Around) -> bool:
     """Whether the answer is better with this change."""
     if one.replicas is not None:
         return one.replicas < (layout.replicas or 1)
     return one.notch is not None and one.notch > about.top
+
+
+def _or(names: Iterable[str]) -> str:
+    """Names as alternatives."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _worth(one: Relaxed) -> tuple[int, int]:
@@ -55,16 +67,28 @@ def _effect(one: Relaxed, about: Around) -> str:
 
 def changing(layout: Layout, about: Around, find: str) -> Iterator[str]:
     """What would change the answer."""
-    if about.saturation is not None:
-        kept, full = (layout.offered * scale_of(notch) / (layout.replicas or 1)
-                      for notch in (about.top, about.saturation))
-        yield (f"A replica keeps the objectives up to {kept:,.4g} requests/s; without them, completions follow "
-               f"arrivals up to {full:,.4g} (both to {NOTCH - 1:.0%}).")
+    kept = layout.offered * scale_of(about.top) / (layout.replicas or 1)
+    yield (f"In this fleet a replica keeps the objectives up to {kept:,.4g} requests/s, to {NOTCH - 1:.0%}. "
+           f"{_saturation(layout, about)}")
     if find == "replicas":
         yield from _margin(layout, about)
     for one in about.relaxed:
         if one.key in TRIED and is_better(one, layout, about):
             yield f"Worth a try: {_effect(one, about)}."
+
+
+def _saturation(layout: Layout, about: Around) -> str:
+    """Up to which rate completions follow arrivals, as far as the trace is long enough to tell."""
+    replicas, notch = layout.replicas or 1, about.saturation
+    most = f"throughput alone allows {layout.bound.rate:,.4g} at most" if layout.bound else ""
+    if notch is None:
+        return f"From which rate on completions no longer follow arrivals, so short a trace cannot tell; {most}."
+    full = f"{layout.offered * scale_of(notch) / replicas:,.4g}"
+    beyond = layout.runs.samples.get(Probe(replicas, scale_of(notch + 1)))
+    if beyond is not None and beyond.follows is None:
+        return (f"Without them, completions are seen to follow arrivals up to {full}; of faster traffic so short a "
+                f"trace cannot tell, and {most}.")
+    return f"Without them, completions follow arrivals up to {full}."
 
 
 def _margin(layout: Layout, about: Around) -> Iterator[str]:
@@ -76,5 +100,5 @@ def _margin(layout: Layout, about: Around) -> Iterator[str]:
     yield f"{told}."
     if about.faster is not None:
         yield f"Steps {1 - NOTCH ** -about.faster:.0%} shorter, by a faster GPU or engine, would save a replica."
-    if replicas > 1 and (fewer := layout.runs.sample(about.neighbours[0])).follows:
+    if replicas > 1 and (fewer := layout.runs.sample(about.neighbours[0])).follows is not False:
         yield from (f"With {count(replicas - 1)}, {each}." for each in looser(layout.runs.objectives, fewer))

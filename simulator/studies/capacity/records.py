@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simulator.studies.capacity.planning import Plan
 
 CURVE = ("offered", "per_replica", "goodput", "attainment", "served", "p99_ttft_ms", "p99_tpot_ms", "follows", "mark")
-"""Columns of `curve`; rates are requests a second."""
+"""Columns of `curve`; rates are requests a second. What a run is too short to tell is None."""
 
 
 def records(found: Plan) -> dict[str, Any]:
@@ -72,6 +72,7 @@ def _around(found: Plan) -> dict[str, Any]:
         "most_traffic": scale_of(about.top),
         "traffic_for_one_fewer": None if about.spare is None else scale_of(about.spare),
         "relaxed": [{"constraint": one.key, "with": words(one.key), **verdict(one.verdict), "replicas": one.replicas,
+                     "more_met": one.gain.plain(),
                      "most_traffic": None if one.notch is None else scale_of(one.notch)} for one in about.relaxed],
         "steps_shorter_for_one_fewer": None if about.faster is None else 1 - 1 / scale_of(about.faster),
         "saturated_traffic": None if about.saturation is None else scale_of(about.saturation),
@@ -124,8 +125,16 @@ def curve_rows(found: Plan) -> list[dict[str, Any]]:
 def _curve_row(found: Plan, probe: Probe) -> dict[str, Any]:
     one = found.best.runs.sample(probe)
     values = (one.offered, one.offered / probe.replicas, one.good, one.good / one.offered if one.offered else 0.0,
-              one.served, one.latencies["p99_ttft"], one.latencies["p99_tpot"], one.follows, _mark(found, probe))
+              None if one.lag is None else one.served, one.latencies["p99_ttft"], one.latencies["p99_tpot"],
+              _follows(found, probe), _mark(found, probe))
     return dict(zip(CURVE, values, strict=True))
+
+
+def _follows(found: Plan, probe: Probe) -> bool | None:
+    """Whether completions follow arrivals. Where a run is too short to tell, throughput alone may deny it."""
+    one, bound = found.best.runs.sample(probe), found.best.bound
+    too_much = bound is not None and one.offered > probe.replicas * bound.rate
+    return False if one.follows is None and too_much else one.follows
 
 
 def _mark(found: Plan, probe: Probe) -> str:
@@ -148,5 +157,6 @@ def backlogs(found: Plan) -> DataFrame:
     for probe, name in zip(found.around.neighbours, names(found), strict=True):
         one = found.best.runs.sample(probe)
         at = [one.span * step / (len(one.backlog) - 1) for step in range(len(one.backlog))]
-        parts.append(pd.DataFrame({"label": name, "seconds": at, "outstanding": one.backlog, "follows": one.follows}))
+        parts.append(pd.DataFrame({"label": name, "seconds": at, "outstanding": one.backlog,
+                                   "follows": pd.Series([one.follows] * len(at), dtype=object)}))
     return pd.concat(parts, ignore_index=True)

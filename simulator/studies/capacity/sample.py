@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,12 @@ from simulator.result import Result
 from simulator.scenario import Scenario
 from simulator.simulate import run
 from simulator.studies.capacity.following import MATERIAL, lag, outstanding, served, warm_from
-from simulator.studies.capacity.objectives import LATENCIES, Objective, limits_that_would_do
+from simulator.studies.capacity.objectives import LATENCIES, Objective, limits_that_would_do, stretch_that_would_do
+from simulator.studies.capacity.windows import shares, worst
 from simulator.studies.capacity.work import Work, work_of
 from simulator.throughput import offered_rate
 from simulator.timeline import Timeline
 
-WINDOWS = 20
-"""Into which the requests are cut, in the order in which they come: as many as batch means want."""
-FEWEST_A_WINDOW = 10
 POINTS = 160
 """Of the backlog over time."""
 CAUSES = {"queue": "waited for a slot", "preemption": "lost their slot before the first token",
@@ -43,6 +40,8 @@ class Sample:
         asked: Of these, those that each objective is about.
         met: Of those, how many meet its limits, at their first try.
         windows: For each objective, the share that does so in each window.
+        alike: The share that meets all objectives in each window of the whole trace, warm-up and rejected requests
+            included: the same requests in every run of it, to compare two runs in pairs.
         worst: Of the windows: (share that meets all objectives, seconds of its first and of its last request).
         left_out: Requests before the run is warm.
         warm_after: Seconds until it is.
@@ -50,10 +49,12 @@ class Sample:
         offered: Requests that come, a second.
         served: Requests completed, a second, the ends of the run left out.
         good: Requests that meet all objectives, a second of the time in which they come.
-        lag: By which share completions took longer than arrivals, the ends left out.
+        lag: By which share completions took longer than arrivals, the ends left out; None where the run is too short
+            to tell.
         latencies: Milliseconds by "p50_ttft" and so on; None where nothing was measured.
         causes: Of the requests that miss an objective, how many for which of CAUSES.
-        limits: For each objective, the limits that would have done.
+        limits: For each objective, the limits that would have done, each by itself.
+        stretch: For each objective, how many times as long all its limits must be to do; None where that helps nobody.
         work: Where the GPUs' time went.
         backlog: Requests outstanding, at as many instants as there are.
         span: Seconds in which requests come.
@@ -65,6 +66,7 @@ class Sample:
     asked: tuple[int, ...]
     met: tuple[int, ...]
     windows: tuple[tuple[float, ...], ...]
+    alike: tuple[float, ...]
     worst: tuple[float, float, float]
     left_out: int
     warm_after: float
@@ -72,10 +74,11 @@ class Sample:
     offered: float
     served: float
     good: float
-    lag: float
+    lag: float | None
     latencies: Mapping[str, float | None]
     causes: Mapping[str, int]
     limits: tuple[Mapping[str, float | None], ...]
+    stretch: tuple[float | None, ...]
     work: Work
     backlog: tuple[int, ...]
     span: float
@@ -83,9 +86,9 @@ class Sample:
     out_of_range: int
 
     @property
-    def follows(self) -> bool:
-        """Whether completions follow arrivals."""
-        return self.lag <= MATERIAL
+    def follows(self) -> bool | None:
+        """Whether completions follow arrivals; None where the run is too short to tell."""
+        return None if self.lag is None else self.lag <= MATERIAL
 
 
 def sample(scenario: Scenario, objectives: Sequence[Objective]) -> Sample:
@@ -99,23 +102,24 @@ def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
     warm = warm_from(line)
     settled = taken & (sent >= warm)
     order = np.flatnonzero(settled)[np.argsort(sent[settled], kind="stable")]
-    rows = [order[objective.concerns(result.setup.trace)[order]] for objective in objectives]
+    concerned = [objective.concerns(result.setup.trace) for objective in objectives]
+    rows = [order[own[order]] for own in concerned]
     at_once = _of(line, np.flatnonzero(result.outcomes.tries < 2), len(sent))    # a retry has waited for its turn
     met = [_met(at_once, objective, len(sent)) for objective in objectives]
-    good = np.ones(len(sent), bool)
-    for kept, own in zip(met, rows, strict=True):
-        good[own] &= kept[own]
+    good = np.all([kept | ~own for kept, own in zip(met, concerned, strict=True)], axis=0)
     offered = offered_rate(np.sort(sent[taken])) or 0.0
+    lags = lag(line, int(taken.sum()) - len(line))
+    finished = [_of(at_once, own, len(sent)) for own in rows]
     return Sample(
         requests=len(order), asked=tuple(map(len, rows)),
         met=tuple(int(kept[own].sum()) for kept, own in zip(met, rows, strict=True)),
-        windows=tuple(_shares(kept[own]) for kept, own in zip(met, rows, strict=True)),
-        worst=_worst(good[order], sent[order]), left_out=int((taken & (sent < warm)).sum()), warm_after=warm / 1e9,
-        rejected=int((~taken).sum()), offered=offered, served=served(line),
-        good=offered * float(good[order].mean() if len(order) else 0), lag=lag(line, int(taken.sum()) - len(line)),
+        windows=tuple(shares(kept[own]) for kept, own in zip(met, rows, strict=True)), alike=shares(good),
+        worst=worst(good[order], sent[order]), left_out=int((taken & (sent < warm)).sum()), warm_after=warm / 1e9,
+        rejected=int((~taken).sum()), offered=offered, served=served(line, offered, lags),
+        good=offered * float(good[order].mean() if len(order) else 0), lag=lags,
         latencies=_latencies(_of(line, order, len(sent))), causes=_causes(at_once, objectives, rows, len(sent)),
-        limits=tuple(limits_that_would_do(_of(at_once, own, len(sent)), len(own), objective)
-                     for objective, own in zip(objectives, rows, strict=True)),
+        limits=tuple(map(limits_that_would_do, finished, map(len, rows), objectives)),
+        stretch=tuple(map(stretch_that_would_do, finished, map(len, rows), objectives)),
         work=work_of(result), backlog=tuple(outstanding(line, _instants(sent)).tolist()),
         span=float(np.ptp(sent[taken])) / 1e9 if taken.any() else 0.0, steps=len(result.record.ends),
         out_of_range=result.record.out_of_range)
@@ -140,24 +144,6 @@ def _of(line: Timeline, own: Ints, rows: int) -> Timeline:
     kept = there[line.request]
     columns: dict[str, Any] = {name: value[kept] for name, value in vars(line).items() if isinstance(value, np.ndarray)}
     return replace(line, **columns)
-
-
-def _cut(rows: int) -> list[slice]:
-    """Windows of equally many requests, in the order in which they come; one where there are few."""
-    windows = max(1, min(WINDOWS, rows // FEWEST_A_WINDOW))
-    edges = [rows * at // windows for at in range(windows + 1)]
-    return [slice(first, last) for first, last in pairwise(edges)]
-
-
-def _shares(met: NDArray[np.bool_]) -> tuple[float, ...]:
-    return tuple(float(met[part].mean()) for part in _cut(len(met))) if len(met) else ()
-
-
-def _worst(met: NDArray[np.bool_], sent: NDArray[np.int64]) -> tuple[float, float, float]:
-    if not len(met):
-        return 0.0, 0.0, 0.0
-    part = min(_cut(len(met)), key=lambda part: float(met[part].mean()))
-    return float(met[part].mean()), float(sent[part][0]) / 1e9, float(sent[part][-1]) / 1e9
 
 
 def _instants(sent: NDArray[np.int64]) -> NDArray[np.int64]:

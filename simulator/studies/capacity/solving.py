@@ -8,9 +8,9 @@ from math import ceil
 from simulator.metrics import METRICS
 from simulator.replication import MOST_REPLICAS
 from simulator.studies.capacity.bound import throughput_bound
-from simulator.studies.capacity.lab import MOST_NOTCHES, Lab, notch_of, scale_of
+from simulator.studies.capacity.lab import MOST_NOTCHES, notch_of, scale_of
 from simulator.studies.capacity.layout import ALONE, FLAT_OUT, Layout
-from simulator.studies.capacity.objectives import Objective, percent
+from simulator.studies.capacity.objectives import Objective, count, percent
 from simulator.studies.capacity.question import Question
 from simulator.studies.capacity.sample import Sample
 from simulator.studies.capacity.traffic import Probe
@@ -42,8 +42,8 @@ def solve(layout: Layout, question: Question) -> None:
 def _too_few_to_tell(layout: Layout, warm: Sequence[Sample] = ()) -> str:
     """The reason where so few requests - of these runs those that count - can show nothing; empty where they can."""
     lab = layout.runs
-    asked = [sum(sample.asked[at] for sample in warm) if warm else lab.traffic.requests
-             for at in range(len(lab.objectives))]
+    asked = [sum(sample.asked[at] for sample in warm) if warm else lab.traffic.concerned(objective)
+             for at, objective in enumerate(lab.objectives)]
     lacking = [(needed, number, objective) for number, objective in zip(asked, lab.objectives, strict=True)
                if number < (needed := fewest_requests(objective.share, lab.level))]
     if not lacking:
@@ -52,15 +52,16 @@ def _too_few_to_tell(layout: Layout, warm: Sequence[Sample] = ()) -> str:
     layout.nearest.append("a longer trace would do (--repeat N goes through this one N times), more --replications "
                           "where something is drawn, a lower --attainment or a lower --confidence")
     which = ", those that come once the fleet is warm," if warm else ""
-    return (f"{requests:,} requests{which} cannot show that {percent(objective.share)} of all meet their limits, even "
-            f"if not one misses: at a confidence of {lab.level:g} that takes {needed:,}")
+    whose = "" if objective.tenant is None else f" of {objective.tenant}"
+    return (f"{requests:,} requests{whose}{which} cannot show that {percent(objective.share)} of all meet their "
+            f"limits, even if not one misses: at a confidence of {lab.level:g} that takes {needed:,}")
 
 
 def _too_few_warm(layout: Layout, replicas: int, scale: float = 1.0) -> str:
     """The same of runs in which nobody misses; empty where somebody does."""
     lab = layout.runs
     verdict = lab.verdict(replicas, scale)
-    if not verdict.follows or any(share.mean < 1 for share in verdict.shares):
+    if verdict.follows is False or any(share.mean < 1 for share in verdict.shares):
         return ""
     return _too_few_to_tell(layout, [lab.sample(probe) for probe in lab.seeds(replicas, scale)])
 
@@ -72,8 +73,18 @@ def _too_slow_alone(layout: Layout) -> str:
     for objective, share in zip(lab.objectives, shares, strict=True):
         if share.high < objective.share:
             return (f"even with a replica to itself, a request meets its limits in {share.mean:.1%} of the cases, "
-                    f"where {percent(objective.share)} are asked: more replicas do not help")
+                    f"where {percent(objective.share)} are asked: more replicas do not help. "
+                    f"{_alone(sample, objective)}")
     return ""
+
+
+def _alone(sample: Sample, objective: Objective) -> str:
+    """What the limits are of, in these runs."""
+    told = [(METRICS[name].label, *(sample.latencies[f"p{percent}_{name}"] or 0.0 for percent in (50, 99)))
+            for name in objective.limits]
+    first, *others = told
+    return ", ".join([f"{first[0]} is {first[1]:,.3g} ms on the median and {first[2]:,.3g} ms at p99 there",
+                      *(f"{label} {median:,.3g} ms and {p99:,.3g} ms" for label, median, p99 in others)])
 
 
 def _solve_replicas(layout: Layout, question: Question) -> None:
@@ -85,42 +96,37 @@ def _solve_replicas(layout: Layout, question: Question) -> None:
     if most < 1:
         layout.why_not = f"one replica takes {layout.size} GPUs, and only {question.max_gpus} are allowed"
         return
-    layout.replicas = _search(lab, min(least, most), min(guess, most), most)
+    layout.replicas = lab.fewest_sure(min(least, most), min(guess, most), most, "replicas")
     if layout.replicas is None:
         layout.why_not = _too_few_warm(layout, most)
     if layout.replicas is None and not layout.why_not:
         allowed = "allowed" if question.max_gpus is not None else "tried"
-        layout.why_not = f"{most:,} replicas, the most that are {allowed}, are too few: {shortfall(lab.verdict(most))}"
+        layout.why_not = (f"{count(most)}, the most that are {allowed}, are too few: " if most > 1 else
+                          f"1 replica, all that is {allowed}, is too few: ") + shortfall(lab.verdict(most))
         layout.nearest += [] if _too_slow_alone(layout) else list(_near(layout, most, guess))
-
-
-def _search(lab: Lab, least: int, guess: int, most: int) -> int | None:
-    """The fewest replicas that hold with every seed; the first seed alone says where to look. The bound is checked."""
-    near = lab.fewest_replicas(least, guess, most, why="replicas", seeds=1) or most
-    found = lab.fewest_replicas(least, near, most, why="replicas")
-    while found is not None and found > 1 and lab.verdict(found - 1, why="neighbours").holds:
-        found -= 1
-    return found
 
 
 def _near(layout: Layout, most: int, guess: int) -> Iterator[str]:
     """What would do: more replicas, less traffic, looser limits."""
     lab = layout.runs
-    enough = lab.fewest_replicas(most + 1, max(most + 1, guess), FARTHEST * max(most, guess), why="nearest", seeds=1)
+    enough = lab.fewest_sure(most + 1, max(most + 1, guess), FARTHEST * max(most, guess), "nearest")
     if enough is not None:
-        yield f"{enough:,} replicas on {enough * layout.size:,} GPUs would do"
-    notch = lab.highest_notch(most, notch_of(layout.flat_out.served * most * BELOW_CAPACITY / layout.offered), most=-1,
-                              why="nearest", seeds=1)
+        yield f"{count(enough)} on {enough * layout.size:,} GPUs would do"
+    notch = lab.highest_sure(most, _likely_notch(layout, most), most=-1, why="nearest")
     if notch is not None:
-        yield (f"{most:,} replicas carry {scale_of(notch):.0%} of this traffic: "
+        yield (f"{count(most)} {'carries' if most == 1 else 'carry'} {scale_of(notch):.0%} of this traffic: "
                f"{layout.offered * scale_of(notch):,.4g} requests/s")
-    if (sample := lab.sample(Probe(most))).follows:
+    if (sample := lab.sample(Probe(most))).follows is not False:
         yield from looser(lab.objectives, sample)
 
 
 def looser(objectives: Sequence[Objective], sample: Sample) -> Iterator[str]:
-    """Which limit would have done in this run, all else as it is."""
-    for objective, limits in zip(objectives, sample.limits, strict=True):
+    """Which limit would have done in this run, all else as it is; where none by itself, which ones together."""
+    for objective, limits, times in zip(objectives, sample.limits, sample.stretch, strict=True):
+        if times is not None and times > 1 and all(limit is None for limit in limits.values()):
+            told = " and ".join(f"{ceil(times * limit - 1e-9):,} ms on {METRICS[name].label}"
+                                for name, limit in objective.limits.items())
+            yield f"limits of {told} together would do in this run"
         for name, limit in limits.items():
             if limit is not None and limit > objective.limits[name]:
                 yield (f"a limit of {ceil(limit):,} ms on {METRICS[name].label} in place of "
@@ -129,20 +135,29 @@ def looser(objectives: Sequence[Objective], sample: Sample) -> Iterator[str]:
 
 def shortfall(verdict: Verdict) -> str:
     """Why a verdict is not a yes, in a few words."""
-    if not verdict.follows:
+    if verdict.follows is False:
         return "requests come faster than they are answered"
     found, wanted = verdict.tightest
     return (f"{found.mean:.2%} of the requests meet their limits ({found.level:.0%} interval {found.low:.2%} to "
             f"{found.high:.2%}), where {percent(wanted)} are asked")
 
 
+def _likely_notch(layout: Layout, replicas: int) -> int:
+    """About as fast as the traffic may be for so many replicas."""
+    return notch_of(BELOW_CAPACITY * layout.flat_out.served * replicas / layout.offered)
+
+
 def _solve_rate(layout: Layout, question: Question) -> None:
     lab, replicas = layout.runs, question.scenario.replicas
-    guess = notch_of(BELOW_CAPACITY * layout.flat_out.served * replicas / layout.offered)
-    near = lab.highest_notch(replicas, guess, why="rate", seeds=1)
-    found = None if near is None else lab.highest_notch(replicas, near, why="rate")
+    if question.max_gpus is not None and replicas * layout.size > question.max_gpus:
+        layout.why_not = (f"{count(replicas)} take{'s' if replicas == 1 else ''} {replicas * layout.size:,} GPUs, and "
+                          f"only {question.max_gpus:,} are allowed")
+        return
+    most = layout.highest_possible(replicas)
+    found = lab.highest_sure(replicas, min(_likely_notch(layout, replicas), most), most=most, why="rate")
     if found is None:
-        layout.why_not = (_too_few_warm(layout, replicas, scale_of(-MOST_NOTCHES))
-                          or "the objectives are not kept even at a thousandth of the traffic")
+        slowest = scale_of(-MOST_NOTCHES)
+        layout.why_not = (_too_few_warm(layout, replicas, slowest) or "the objectives are not kept for sure even at a "
+                          f"thousandth of the traffic: {shortfall(lab.verdict(replicas, slowest))}")
     else:
         layout.replicas, layout.notch = replicas, found

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from simulator.studies.capacity.lab import NOTCH, scale_of
 from simulator.studies.capacity.layout import Layout
-from simulator.studies.capacity.objectives import percent
-from simulator.studies.capacity.reasons import binding, changing, count
+from simulator.studies.capacity.objectives import count, percent
+from simulator.studies.capacity.reasons import binding, changing
 from simulator.studies.capacity.sample import CAUSES, Sample
 from simulator.studies.capacity.solving import shortfall
 from simulator.studies.capacity.traffic import Probe
+from simulator.studies.capacity.verdict import Verdict
 
 if TYPE_CHECKING:
     from simulator.studies.capacity.around import Around
@@ -30,7 +31,8 @@ def story(found: Plan) -> list[str]:
         return list(_infeasible(found))
     layout, find = found.best, found.question.find
     return [answer(found), *_sure(layout, found.question.seeds), *_beyond(layout, found.around, find),
-            *binding(layout, found.around), *changing(layout, found.around, find), *_trust(layout, found.around, find)]
+            *binding(layout, found.around), *changing(layout, found.around, find), *_trust(layout, found.around, find),
+            *_others(found)]
 
 
 def answer(found: Plan) -> str:
@@ -55,9 +57,22 @@ def _sure(layout: Layout, seeds: int) -> Iterator[str]:
     windows = len(sample.windows[0])
     basis = f"{seeds} seeds, each cut into {windows} windows" if seeds > 1 else f"{windows} windows of one run"
     yield (f"The interval is that of {basis}; the worst one, from {sample.worst[1]:,.4g} to {sample.worst[2]:,.4g} s, "
-           f"has {sample.worst[0]:.2%}. {_warm(sample)} Completions follow arrivals.")
+           f"has {sample.worst[0]:.2%}. {_warm(sample)} {_stable(layout, verdict)}")
     if layout.bound:
         yield layout.bound.told()
+
+
+def _stable(layout: Layout, verdict: Verdict) -> str:
+    """Whether the backlog stays as it is."""
+    if verdict.follows is not None:
+        return "Completions follow arrivals."
+    come = layout.sample().offered / (layout.replicas or 1)
+    if layout.bound and come > layout.bound.rate:
+        return (f"That is for this trace alone: {come:,.4g} requests/s come a replica, and in the long run throughput "
+                f"alone allows {layout.bound.rate:,.4g}.")
+    return ("Whether completions follow arrivals cannot be told: requests hold their slots for so large a part of the "
+            "run, or are so few, that it ends before the fleet has filled. More requests would show it (--num-prompts, "
+            "or --repeat N to go through the trace N times).")
 
 
 def _warm(sample: Sample) -> str:
@@ -109,6 +124,20 @@ def _trust(layout: Layout, about: Around, find: str) -> Iterator[str]:
     if sample.rejected:
         yield (f"{sample.rejected:,} requests are not counted: they are longer than the model or its KV cache allows, "
                "and no number of replicas serves them.")
+
+
+def _others(found: Plan) -> Iterator[str]:
+    """Which layouts are no answer, and how far the order of those that are is to be trusted."""
+    for layout in found.layouts:
+        if layout.why_not:
+            yield f"{layout.name} does not do: {layout.why_not}."
+    costs = [layout.runs.traffic.setup.cost for layout in found.layouts if layout.replicas is not None]
+    sure, rough = ({cost.name: None for cost in costs if (cost.stated_bias() is None) is unstated}
+                   for unstated in (False, True))
+    if sure and rough:
+        yield (f"The layouts are ranked across cost models of different kinds: {', '.join(sure)} with a stated error, "
+               f"{', '.join(rough)} without. What sets them apart may be the models; --cost-model roofline ranks all "
+               "by the same one.")
 
 
 def _end(layout: Layout, end: int | None, find: str) -> str:

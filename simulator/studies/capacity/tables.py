@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from simulator.studies.capacity.changes import RELAXED, TRIED, words
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
     from simulator.studies.capacity.planning import Plan
 
 
+FOLLOWS = {True: "yes", False: "no", None: "unknown"}
+
+
 def tables(found: Plan) -> list[Table]:
     """All tables, in the order in which a reader asks."""
-    told = [layout_table(found)] if len(found.layouts) > 1 else []
     if found.around is None:
-        return told
+        return []
+    told = [layout_table(found)] if len(found.layouts) > 1 else []
     return [neighbour_table(found), binding_table(found), curve_table(found), cost_table(found), *told]
 
 
@@ -33,8 +37,9 @@ def neighbour_table(found: Plan) -> Table:
     several = "Met by: of the objective kept by least. " if len(found.question.objectives) > 1 else ""
     return Table("The answer and its neighbours", ("", "met by", "interval", "kept", "p99 TTFT", "p99 TPOT",
                                                    "requests/s", "goodput", "busy"), rows,
-                 f"{several}Latencies in ms; they and the rates are of the first seed. Busy: the share of the time in "
-                 "which a step runs.")
+                 f"{several}Latencies in ms; they and the rates are of the first seed. Goodput: a second of the time "
+                 "in which requests come, where `batchsim run` counts until the last answer. Busy: the share of the "
+                 "time in which a step runs.")
 
 
 def names(found: Plan) -> list[str]:
@@ -55,8 +60,9 @@ def _run(found: Plan, probe: Probe, name: str) -> tuple[str, ...]:
 
 
 def _kept(verdict: Verdict) -> str:
-    return ("yes" if verdict.holds else "no, the backlog grows" if not verdict.follows else "no" if verdict.fails else
-            "not for sure")
+    if verdict.holds:
+        return "yes"
+    return "no, the backlog grows" if verdict.follows is False else "no" if verdict.fails else "not for sure"
 
 
 def _ms(value: float | None) -> str:
@@ -72,22 +78,30 @@ def binding_table(found: Plan) -> Table:
         share, _ = one.verdict.tightest
         answer = (f"{one.replicas:,}" if one.replicas is not None else
                   f"{scale_of((one.notch or 0) - found.around.top) - 1:+.0%}")
-        rows.append(((RELAXED | TRIED)[one.key][0], words(one.key), f"{share.mean:.2%}", _kept(one.verdict), answer))
+        rows.append(((RELAXED | TRIED)[one.key][0], words(one.key), f"{share.mean:.2%}", _kept(one.verdict), answer,
+                     f"{one.gain.low:+.2%} to {one.gain.high:+.2%}" if isfinite(one.gain.low) else "-"))
     where = (f"on {(found.best.replicas or 1) - 1:,}" if fewer else
              f"at {found.best.offered * scale_of(found.around.top + 1):,.4g} requests/s")
-    return Table("What binds: each constraint lifted by itself", ("", "with", f"met by, {where}", "kept",
-                                                                  "replicas then" if fewer else "traffic then"),
-                 tuple(rows), "smaller steps lift nothing: that is a setting that may be better or worse", ("with",))
+    there = "there" if fewer else "at that traffic"
+    return Table("What binds: each constraint lifted by itself",
+                 ("", "with", f"met by, {where}", "kept", "replicas then" if fewer else "traffic then", "more met"),
+                 tuple(rows), f"More met: by the same requests with the change and without, {there} "
+                 f"({found.question.level:.0%} interval of the pairs). Smaller steps lift nothing: that is a setting "
+                 "that may be better or worse.", ("with",))
 
 
 def curve_table(found: Plan) -> Table:
     """Goodput against rate with the replicas of the answer."""
     rows = [(f"{row['offered']:,.4g}", f"{row['per_replica']:,.4g}", f"{row['goodput']:,.4g}",
              f"{row['attainment']:.2%}", _ms(row["p99_ttft_ms"]), _ms(row["p99_tpot_ms"]),
-             "yes" if row["follows"] else "no", row["mark"]) for row in curve_rows(found)]
+             FOLLOWS[row["follows"]], row["mark"]) for row in curve_rows(found)]
+    seeds = found.question.seeds
+    first = f" All of the first seed, where the knee rests on all {seeds}." if seeds > 1 else ""
+    short = " Unknown: the run is too short to tell." if any(row[6] == FOLLOWS[None] for row in rows) else ""
     return Table(f"Goodput against rate, with {count(found.best.replicas or 0)} on {found.best.name}",
                  ("requests/s", "a replica", "goodput", "met by", "p99 TTFT", "p99 TPOT", "completions follow", ""),
-                 tuple(rows), "The knee is the highest rate at which the objectives are kept, to 2%.", ("",))
+                 tuple(rows), f"The knee is the highest rate at which the objectives are kept, to 2%.{first}{short}",
+                 ("",))
 
 
 def costs(layout: Layout, price: float | None) -> dict[str, Cost]:
@@ -121,7 +135,7 @@ def layout_table(found: Plan) -> Table:
     rows: list[tuple[str, ...]] = []
     for layout in found.layouts:
         if layout.replicas is None:
-            rows.append((layout.name, "-", "-", "-", "-", "-", layout.why_not))
+            rows.append((layout.name, *"------"))
             continue
         setup, hourly = layout.runs.traffic.setup, spent(layout, found.question.scenario)
         priced = price_of(layout.gpu, found.question.scenario) is not None

@@ -19,6 +19,7 @@ from simulator.errors import InputError
 from simulator.scenario import Scenario
 from simulator.setup import Setup, prepare
 from simulator.studies.capacity.changes import changed
+from simulator.studies.capacity.objectives import Objective
 from simulator.throughput import SECOND, offered_rate
 from simulator.traffic import as_read, read_trace, under_load
 from traces.shape import shape_of
@@ -50,13 +51,14 @@ class Traffic:
 
     Args:
         scenarios: What is to be planned for, with each seed.
+        given: What the question says, if that is another layout.
 
     Raises:
         InputError: There is no traffic to plan for.
     """
 
-    def __init__(self, scenarios: Sequence[Scenario]) -> None:
-        self.scenario = scenarios[0]
+    def __init__(self, scenarios: Sequence[Scenario], given: Scenario | None = None) -> None:
+        self.scenario, self._given = scenarios[0], given or scenarios[0]
         self._bases = [_settled(scenario) for scenario in scenarios]
         if not self.requests:
             raise InputError("no replica of this kind can serve a single request of the trace: they are longer than "
@@ -79,6 +81,10 @@ class Traffic:
     def requests(self) -> int:
         """Requests that a replica takes, over all seeds."""
         return self.seeds * int((self.setup.verdict == 0).sum())
+
+    def concerned(self, objective: Objective) -> int:
+        """Those among them that an objective is about."""
+        return self.seeds * int((objective.concerns(self.setup.trace) & (self.setup.verdict == 0)).sum())
 
     @property
     def offered(self) -> float | None:
@@ -103,10 +109,12 @@ class Traffic:
         return True
 
     def flags(self, probe: Probe) -> str | None:
-        """The flags of `batchsim run` that run it again, beside those given; None where there are none for it."""
+        """The flags of `batchsim run` that run it again, beside those given or a file; None where it has none."""
         if probe.change or probe.saturated or not probe.replicas or self.scenario.shape:
             return None
-        told = [] if probe.replicas == 1 else [f"--replicas {probe.replicas}"]
+        told = [f"--{name.replace('_', '-')} {value}" for name in ("gpu", "tensor_parallel_size")
+                if (value := getattr(self.scenario, name)) != getattr(self._given, name)]
+        told.append(f"--replicas {probe.replicas}")
         if probe.scale != 1:
             rate = self.scenario.request_rate
             told.append(f"--rate-scale {self.scenario.rate_scale * probe.scale:.10g}" if rate is None else

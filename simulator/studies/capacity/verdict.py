@@ -18,23 +18,24 @@ class Verdict:
     Attributes:
         shares: For each objective, the share of requests that meet its limits, with its interval.
         wanted: For each objective, the share that must.
-        follows: Whether completions follow arrivals, in every run.
+        follows: Whether completions follow arrivals, in every run; None where one is too short to tell.
     """
 
     shares: tuple[Interval, ...]
     wanted: tuple[float, ...]
-    follows: bool
+    follows: bool | None
 
     @property
     def holds(self) -> bool:
         """Whether every objective is kept for sure: the lower end of its interval does not lie below it."""
-        return self.follows and all(found.low >= wanted for found, wanted in zip(self.shares, self.wanted, strict=True))
+        return self.follows is not False and all(found.low >= wanted for found, wanted in zip(
+            self.shares, self.wanted, strict=True))
 
     @property
     def holds_on_the_mean(self) -> bool:
         """Whether every objective is kept in what was seen, sure or not."""
-        return self.follows and all(found.mean >= wanted for found, wanted in zip(self.shares, self.wanted,
-                                                                                  strict=True))
+        return self.follows is not False and all(found.mean >= wanted for found, wanted in zip(
+            self.shares, self.wanted, strict=True))
 
     @property
     def tightest(self) -> tuple[Interval, float]:
@@ -44,15 +45,20 @@ class Verdict:
     @property
     def fails(self) -> bool:
         """Whether some objective is missed for sure, or the backlog grows."""
-        return not self.follows or any(found.high < wanted for found, wanted in zip(self.shares, self.wanted,
-                                                                                    strict=True))
+        return self.follows is False or any(found.high < wanted for found, wanted in zip(
+            self.shares, self.wanted, strict=True))
 
 
 def verdict_of(samples: Sequence[Sample], objectives: Sequence[Objective], level: float) -> Verdict:
     """The verdict of runs with seeds of their own."""
     shares = tuple(_share(samples, at, level) for at in range(len(objectives)))
     return Verdict(shares, tuple(objective.share for objective in objectives),
-                   all(sample.follows for sample in samples))
+                   _in_every([sample.follows for sample in samples]))
+
+
+def _in_every(told: Sequence[bool | None]) -> bool | None:
+    """Whether all say so; None where none denies it, and one cannot tell."""
+    return False if False in told else None if None in told else True
 
 
 def _share(samples: Sequence[Sample], at: int, level: float) -> Interval:
@@ -63,8 +69,8 @@ def _share(samples: Sequence[Sample], at: int, level: float) -> Interval:
     also bounds what so many requests can show where none of them misses.
     """
     met, asked = sum(sample.met[at] for sample in samples), sum(sample.asked[at] for sample in samples)
-    if not asked:
-        return Interval(0.0, 0.0, 1.0, level)
+    if not asked:    # nobody misses, and nothing is known
+        return Interval(0.0, 1.0, 1.0, level)
     mean, requests = met / asked, share_interval(met, asked, level)
     windows = [share for sample in samples for share in sample.windows[at]]
     half = of_means(windows, level).half_width if len(windows) > 1 else 0.0

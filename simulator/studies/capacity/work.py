@@ -39,8 +39,8 @@ class Work:
 
     @property
     def idle(self) -> float:
-        """Seconds in which replicas stand by."""
-        return max(self.elapsed - self.busy, 0.0)
+        """Seconds in which replicas stand by, to the nanosecond."""
+        return max(round(self.elapsed - self.busy, 9), 0.0)
 
     @property
     def busy_share(self) -> float:

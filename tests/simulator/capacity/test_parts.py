@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +17,13 @@ from simulator.statistics import share_interval
 from simulator.studies.capacity.changes import ShortPrompts, faster, words
 from simulator.studies.capacity.following import lag, outstanding, served, warm_from
 from simulator.studies.capacity.lab import notch_of, scale_of
-from simulator.studies.capacity.objectives import Objective, limits_that_would_do, objectives_of, percent
+from simulator.studies.capacity.objectives import (
+    Objective,
+    limits_that_would_do,
+    objectives_of,
+    percent,
+    stretch_that_would_do,
+)
 from simulator.studies.capacity.sample import Sample, sample, sample_of
 from simulator.studies.capacity.search import fewest, highest
 from simulator.studies.capacity.traffic import is_random
@@ -66,7 +74,7 @@ def test_the_largest_is_found_alike(answer: int, guess: int) -> None:
     assert fewest(lambda numbers: [False for _ in numbers], 1, 5, 90) is None
 
 
-@pytest.mark.parametrize("latency", [1, 50, 5000])
+@pytest.mark.parametrize("latency", [1, 50, 420])
 def test_who_answers_everybody_a_while_later_does_not_lag(latency: int) -> None:
     line = line_of([10 * at for at in range(200)], [10 * at + latency for at in range(200)])
     assert lag(line) == pytest.approx(0, abs=1e-12)
@@ -84,7 +92,25 @@ def test_the_lag_is_the_overload(load: float, told: float) -> None:
 def test_answers_of_all_lengths_in_a_short_run_are_no_lag() -> None:
     """Whoever gets a slot at once is not kept waiting, however long its answer takes after that."""
     sent = [10 * at for at in range(100)]
-    assert lag(line_of(sent, [at + 7 * at % 900 for at in sent])) == pytest.approx(0)
+    assert lag(line_of(sent, [at + 7 * at % 400 for at in sent])) == pytest.approx(0)
+
+
+@pytest.mark.parametrize(("stay", "known"), [(421, True), (430, False), (5000, False)])
+def test_a_run_that_is_over_before_the_fleet_fills_tells_nothing(stay: int, known: bool) -> None:
+    """Arrivals from the first tenth to the last twentieth take 0.85 x 199 x 10 ns; a fourth of it is 422.9."""
+    sent = [10 * at for at in range(200)]
+    assert (lag(line_of(sent, [at + stay for at in sent])) is not None) is known
+    assert lag(line_of(sent[:49], sent[:49])) is None
+
+
+def test_no_more_requests_look_answered_than_come() -> None:
+    """A busy middle: 50 a second there, 10 before and after it, and each is answered at once."""
+    slow = [100 * at for at in range(50)]
+    sent = [*slow, *(5000 + 20 * at for at in range(200)), *(9000 + at for at in slow)]
+    line = line_of(sent, [at + 5 for at in sent])
+    assert served(line) > 25e6
+    assert served(line, 20e6, lag(line)) == pytest.approx(20e6)
+    assert served(line, 20e6, 0.25) == 16e6
 
 
 def test_whom_nobody_answers_lags_for_ever() -> None:
@@ -130,12 +156,14 @@ def test_the_limit_that_would_do_is_the_worst_of_those_that_must_be_met() -> Non
     objective = Objective({"e2el": 50}, 0.95)
     assert limits_that_would_do(line, 100, objective) == {"e2el": 95.0}
     assert limits_that_would_do(line, 120, objective) == {"e2el": None}
+    both = Objective({"e2el": 50, "ttft": 10}, 0.95)
+    assert stretch_that_would_do(line, 100, both) == 9.5    # whole answers: first tokens come with the last ones
+    assert stretch_that_would_do(line, 120, both) is None
 
 
-def made(met: int, asked: int, windows: tuple[float, ...], lagging: float = 0.0) -> Sample:
+def made(met: int, asked: int, windows: tuple[float, ...], lagging: float | None = 0.0) -> Sample:
     found = sample(Scenario(trace_of([(at * SERVICE, 3, 4) for at in range(60)]), "static", cost_model=Constant(STEP)),
                    [Objective({"e2el": 50}, 0.9)])
-    from dataclasses import replace
     return replace(found, requests=asked, asked=(asked,), met=(met,), windows=(windows,), lag=lagging)
 
 
@@ -151,6 +179,10 @@ def test_a_verdict_is_sure_only_beyond_the_wider_of_its_two_intervals() -> None:
     assert (poor.holds, poor.holds_on_the_mean, poor.fails) == (False, True, False)
     assert verdict_of([made(500, 1000, (0.5,) * 20)], objective, 0.95).fails
     assert verdict_of([made(980, 1000, (0.98,) * 20, 0.5)], objective, 0.95).fails
+    known, unknown, lagging = (made(980, 1000, (0.98,) * 20, lag) for lag in (0.0, None, 0.5))
+    assert [verdict_of(runs, objective, 0.95).follows for runs in ([known], [known, unknown], [unknown, lagging])] == [
+        True, None, False]
+    assert verdict_of([unknown], objective, 0.95).holds
 
 
 def test_a_share_of_all_is_bounded_by_how_many_there_are() -> None:
@@ -165,6 +197,7 @@ def test_where_the_time_of_a_run_goes() -> None:
     assert (work.prefill, work.decode) == (pytest.approx(0.1), pytest.approx(0.3))
     assert (work.elapsed, work.idle) == (pytest.approx(0.76), pytest.approx(0.36))
     assert (work.prompt_tokens, work.output_tokens) == (30, 40)
+    assert replace(work, prefill=0.1, decode=0.2, elapsed=0.1 + 0.2 + 1e-16).idle == 0
 
 
 def test_requests_that_miss_are_told_by_cause() -> None:

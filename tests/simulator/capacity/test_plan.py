@@ -6,6 +6,7 @@ replica it is answered SERVICE after it was sent.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -15,9 +16,11 @@ from worlds import Affine, trace_of
 import simulator as sim
 from cost_models import Constant
 from simulator.errors import InputError
+from simulator.statistics import Interval
 from simulator.studies.capacity import Plan, around, lab, solving
 from simulator.studies.capacity.around import Relaxed
-from simulator.studies.capacity.lab import scale_of
+from simulator.studies.capacity.lab import notch_of, scale_of
+from simulator.studies.capacity.reasons import binding
 from simulator.studies.capacity.traffic import Probe
 
 STEP = 10_000_000
@@ -172,6 +175,70 @@ def test_nobody_can_be_faster_than_alone() -> None:
     told = " ".join(found.told())
     assert "even with a replica to itself, a request meets its limits in 0.0% of the cases" in told
     assert "a limit of 40 ms on E2EL in place of 39 ms would do" in told
+    both = sim.plan(evenly(2 * SERVICE), "vllm", cost_model=Constant(STEP), goodput={"ttft": 5, "tpot": 4}, **EASY)
+    told = " ".join(both.told())
+    assert "TTFT is 10 ms on the median and 10 ms at p99 there, TPOT 10 ms and 10 ms" in told
+    assert "Nearest: limits of 13 ms on TTFT and 10 ms on TPOT together would do in this run." in told
+
+
+def test_what_is_called_nearest_is_the_answer_itself() -> None:
+    """Three seeds of 40 are sure where one is not: fewer GPUs are not told of more replicas than it takes."""
+    asked: dict[str, Any] = {"request_rate": 60, **ONE_AT_A_TIME, "goodput": {"e2el": 400}}
+    free, bound = (sim.plan(evenly(SERVICE, 40), max_gpus=most, **asked) for most in (None, 1))
+    assert free.replicas is not None
+    assert bound.best.nearest[0].startswith(f"{free.replicas} replicas on {free.replicas} GPUs would do")
+    rate = sim.plan(evenly(SERVICE, 40), find="rate", **asked).rate
+    assert rate is not None
+    assert bound.best.nearest[1].endswith(f"{rate:,.4g} requests/s")
+
+
+def test_a_rate_is_not_the_one_that_chance_lets_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Holds up to notch 4 and, by chance, at 7: the answer is 4, which the one below confirms."""
+    one = sim.plan(evenly(2 * SERVICE), **ONE_AT_A_TIME).best.runs
+    monkeypatch.setattr(one, "hold", lambda kinds, why, seeds=None: [notch_of(kind[1]) in {-1, 0, 1, 2, 3, 4, 7}
+                                                                     for kind in kinds])
+    monkeypatch.setattr(one, "verdict", lambda replicas, scale, change="": Told(notch_of(scale) in {0, 1, 2, 3, 4, 7}))
+    assert one.highest_notch(1, 7, least=-1) == 7
+    assert one.highest_sure(1, 7, least=-1) == 4
+
+
+@dataclass(frozen=True)
+class Told:
+    """All that the search asks of a verdict."""
+
+    holds: bool
+
+
+def test_more_replicas_than_there_are_gpus_carry_nothing() -> None:
+    found = sim.plan(evenly(2 * SERVICE), find="rate", replicas=3, max_gpus=2, **ONE_AT_A_TIME)
+    assert found.best.why_not == "3 replicas take 3 GPUs, and only 2 are allowed"
+    slow = sim.plan(evenly(2 * SERVICE), find="rate", **{**ONE_AT_A_TIME, "goodput": {"e2el": 39}})
+    assert "even with a replica to itself" in slow.best.why_not
+
+
+def test_so_short_a_trace_says_that_it_cannot_tell_whether_completions_follow() -> None:
+    """Twenty at once in each of 3 replicas: requests come for 0.6 s, and each holds its slot for 0.4 s of that."""
+    trace = trace_of([(at * STEP, 3, 40) for at in range(60)])
+    found = sim.plan(trace, "vllm", cost_model=Constant(STEP), goodput={"e2el": 500}, **EASY)
+    told = " ".join(found.told())
+    assert "Whether completions follow arrivals cannot be told" in told
+    assert "of faster traffic so short a trace cannot tell, and throughput alone allows 150 at most" in told
+    assert found.around.top == notch_of(1.5)    # all that throughput allows: 60 answers of 0.4 s at once, 100/s given
+    assert found.records()["around"]["neighbours"][0]["completions_follow"] is None
+    assert {True, False, None} == {row["follows"] for row in found.records()["curve"]}
+    assert "unknown" in str(found)
+
+
+def test_what_is_better_by_chance_does_not_bind() -> None:
+    """The same requests with the change and without: what some gain others lose."""
+    found = sim.plan(evenly(STEP), settings={"max_num_seqs": 1}, **VLLM)
+    cap = lifted(found)["cap"]
+    assert cap.gain.low > 0.5
+    doubtful = replace(cap, gain=Interval(-0.01, 0.02, 0.05, 0.9))
+    about = replace(found.around, relaxed=(doubtful,))
+    told = list(binding(found.best, about))
+    assert told == ["Whether batch cap binds cannot be told: without it the answer is better, but no more of the same "
+                    "requests meet their limits than chance may explain."]
 
 
 def test_too_few_gpus_are_told_with_what_comes_nearest() -> None:
@@ -206,6 +273,10 @@ def test_the_cheapest_layout_comes_first_and_what_does_not_fit_says_why() -> Non
                      ("l40s", 1, None)]
     assert "does not fit" in found.layouts[-1].why_not
     assert [row["an_hour"] for row in found.records()["layouts"]] == [8, 16, 24, 48, None, None]
+    flags = [row["flags"] for row in found.records()["around"]["neighbours"]]
+    assert flags[1] == "--gpu l40s --tensor-parallel-size 4 --replicas 2"
+    assert "l40s does not do: " in " ".join(found.told())
+    assert "does not fit" not in str(found.tables()[-1])
 
 
 def test_dollars_a_million_tokens() -> None:
@@ -223,12 +294,20 @@ def test_dollars_a_million_tokens() -> None:
 
 
 def test_tenants_with_limits_of_their_own_are_judged_apart() -> None:
-    from dataclasses import replace
     trace = replace(evenly(2 * SERVICE), tenant=("chat", "batch") * 100)
     strict = sim.plan(trace, classes={"batch": {"e2el": 4000}}, **{**ONE_AT_A_TIME, "goodput": {"e2el": MS}})
     assert strict.replicas == 1
     assert [str(each) for each in strict.question.objectives] == ["E2EL <= 40 ms", "E2EL <= 4000 ms for batch"]
     assert strict.best.sample().asked == (100, 100)
+
+
+def test_an_objective_of_everybody_else_is_none_where_all_have_their_own() -> None:
+    trace = replace(evenly(2 * SERVICE), tenant=("chat", "batch") * 100)
+    classes = {"batch": {"e2el": 4000}, "chat": {"e2el": MS}}
+    found = sim.plan(trace, classes=classes, **{**ONE_AT_A_TIME, "goodput": {"e2el": 1}})
+    assert (found.feasible, [each.tenant for each in found.question.objectives]) == (True, ["batch", "chat"])
+    few = sim.plan(trace, classes=classes, **{**ONE_AT_A_TIME, "attainment": 0.98})
+    assert few.best.why_not.startswith("100 requests of batch cannot show that 98% of all meet their limits")
 
 
 def test_the_same_plan_is_the_same_document_however_many_processes_make_it() -> None:
@@ -246,11 +325,11 @@ def test_it_shows_itself_in_words_in_tables_and_in_a_notebook() -> None:
     assert "The answer and its neighbours" in str(found)
     assert "<table>" in found._repr_html_()
     curve = found.curve()
-    assert set(curve["mark"]) >= {"asked, knee", ""}
+    assert set(curve["mark"]) == {"asked, knee, saturation", ""}
     assert (curve["goodput"] <= curve["offered"] + 1e-9).all()
     assert len(found.frame()) == found.runs
     rows = found.records()["around"]["neighbours"]
-    assert [row["flags"] for row in rows] == ["", "--replicas 2", "--replicas 3"]
+    assert [row["flags"] for row in rows] == ["--replicas 1", "--replicas 2", "--replicas 3"]
 
 
 def test_faster_traffic_is_the_same_requests_closer_together() -> None:
@@ -272,6 +351,10 @@ def test_faster_traffic_is_the_same_requests_closer_together() -> None:
     ({"autoscale": "queue:3", "max_replicas": 4}, "a plan looks for a number of replicas that stays"),
     ({"max_model_len": 5}, "no replica of this kind can serve a single request of the trace"),
     ({"prices": {"h200": 3.0}}, "there is no price for h100-80: give --prices h100-80=DOLLARS, or none at all"),
+    ({"prices": {"h200": 3.0}, "gpus": ("l40s", "a100-80")},
+     "there is no price for l40s and a100-80: give --prices l40s=DOLLARS,a100-80=DOLLARS, or none at all"),
+    ({"gpus": ("a100-80", "h100")}, "unknown GPU 'h100': did you mean 'h100-80'?"),
+    ({"classes": {"chat": {"ttft": 100}}}, "unknown tenant 'chat'"),
     ({"slo": ["p99_ttf:5"]}, "unknown latency 'ttf': did you mean 'ttft'?"),
     ({"slo": ["ttft:5"]}, "--slo takes pP_METRIC:MS such as p99_ttft:500, not 'ttft:5'"),
     ({"slo": ["p0_ttft:5"]}, "--slo takes a percentile above 0 and below 100, not 'p0_ttft:5'"),
