@@ -65,8 +65,9 @@ def _values(each: Record, records: list[Record]) -> str:
 def _counted(found: Sweep, records: list[Record]) -> Iterator[str]:
     if has_rivals(records):
         same = " of the same load" if any(loads(records)) else ""
-        yield (f"{points(records)}, of which {sum(pareto(records)):,} are beaten by no other one{same} in both output "
-               "tokens/s for each user and for each GPU.")
+        best = sum(pareto(records))
+        yield (f"{points(records)}, of which {best:,} {'is' if best == 1 else 'are'} beaten by no other one{same} in "
+               "both output tokens/s for each user and for each GPU.")
     else:
         yield f"{points(records)}{', each of another load' if len(records) > 1 else ''}."
     if found.replications:
