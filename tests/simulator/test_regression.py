@@ -19,12 +19,14 @@ from simulator.metrics import METRICS
 from simulator.plots import regression_figure
 from simulator.studies import regression
 from simulator.studies.regression import NOTHING, PASS, REGRESSION, Compared, Regression
+from simulator.studies.regression.baseline import Baseline
 from simulator.studies.regression.comparing import Change, compare
 from simulator.studies.regression.mechanics import mechanics
 from simulator.studies.regression.names import NAMES, better, felt, metric_of, shown
 from simulator.studies.regression.pictures import frame
 from simulator.studies.regression.recorded import merged, side_of
 from simulator.studies.regression.side import DEFINITIONS, Side
+from simulator.studies.regression.tables import causes_table, differing, moved, reasons
 from simulator.studies.regression.tolerances import Tolerance, Tolerances, tolerances
 
 EXACT = Tolerances({}, Tolerance(), "exact")
@@ -333,6 +335,32 @@ def test_the_largest_changes_are_of_different_subjects() -> None:
              "mean_tpot_ms": 4.1, "preemptions": 50}
     found = Compared("a", compare(side(before), side(after), EXACT))
     assert [change.name for change in found.largest] == ["p99_ttft_ms", "duration", "mean_tpot_ms"]
+
+
+def test_what_measurements_differ_in_is_not_known() -> None:
+    """A file of an engine tells its model and backend, and nothing of its code, knobs and machine."""
+    measured = Baseline("a.json", side({"steps": 1}, kind="measured"), {})
+    found = Compared("a", compare(measured.side, side({"steps": 2}, kind="measured"), EXACT), "", measured,
+                     side({"steps": 2}, kind="measured"))
+    table = causes_table(found)
+    assert (table.note, table.header) == ("In what the two runs differ, these files do not tell.", ("metric", "moved"))
+    ran = side({"steps": 1}, scenario={"seed": 0})
+    assert differing(replace(found, baseline=replace(measured, side=ran), current=ran)).endswith(
+        "what differs is the code.")
+
+
+def test_a_reason_is_told_once() -> None:
+    found = Compared("a", compare(side(dict.fromkeys(NAMES[:20], 1)), side({}), EXACT))
+    assert reasons(found) == [
+        "20 metrics: the current result does not have it: it was renamed, or was not asked for"]
+    assert reasons(replace(found, changes=found.changes[:2]))[0].startswith("completed, rejected: ")
+
+
+@pytest.mark.parametrize(("before", "after", "words"), [
+    (100.0, 100.0 + 1e-13, "-"), (100.0, 100.00001, "+<0.0001%"), (100.0, 99.9, "-0.1%"), (1.0, 71.3, "+7,030%"),
+    (0.0, 1.0, "from 0"), (None, 1.0, "-")])
+def test_a_change_reads_as_a_person_writes_it(before: float, after: float, words: str) -> None:
+    assert moved(Change("steps", before, after, Tolerance(), "worse")) == words
 
 
 @pytest.fixture

@@ -5,11 +5,16 @@ from __future__ import annotations
 from simulator.studies.regression.comparing import Change
 from simulator.studies.regression.found import NOTHING, PASS, REGRESSION, Compared, Regression
 from simulator.studies.regression.names import felt, shown, unit
+from simulator.studies.regression.tolerances import Tolerance
 from simulator.tables import Table
 
 OUTCOMES = {REGRESSION: "regressed", NOTHING: "compared nothing or not all", PASS: "passed"}
 """In words, of several baselines."""
 COLUMNS = ("metric", "baseline", "now", "change", "tolerance", "verdict")
+NAMED = 3
+"""Most metrics that are named where a reason is theirs together."""
+FINEST, WIDEST = 1e-4, 1000
+"""Percent: less is no more than told to be less, and more has no fraction."""
 WORDS = {"worse": "worse", "better": "better", "changed": "changed", "not compared": "not compared"}
 """Verdicts that are counted aloud, in the order of telling."""
 
@@ -48,12 +53,24 @@ def tables(found: Regression) -> list[Table]:
             for table in (changes_table(each), causes_table(each)) if table.rows]
 
 
+def reasons(each: Compared) -> list[str]:
+    """Why metrics were not compared, a line a reason."""
+    found: dict[str, list[str]] = {}
+    for change in each.missing:
+        found.setdefault(change.reason, []).append(change.name)
+    return [f"{_named(names)}: {reason}" for reason, names in found.items()]
+
+
+def _named(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} metrics"
+
+
 def changes_table(each: Compared) -> Table:
     """A row a metric that moved, of what is felt before the work behind it, or that was not compared."""
     moved = [change for change in each.changes if change.verdict != "same"]
     shown = [change for change in moved if felt(change.name) or change in each.missing or change in each.largest]
     told = [f"tolerance: {each.tolerances.why}" if each.tolerances else "", *_left_out(each, moved, shown),
-            *(f"{change.name}: {change.reason}" for change in each.missing)]
+            *reasons(each)]
     return Table(f"{each.name}: {counts(each)}", COLUMNS, tuple(map(row, shown)), "; ".join(filter(None, told)),
                  ("tolerance", "verdict"))
 
@@ -72,22 +89,31 @@ def row(change: Change) -> tuple[str, ...]:
 
 def moved(change: Change) -> str:
     """How far it moved, relative to the baseline."""
-    if change.before is None or change.after is None or change.before == change.after:
+    if change.before is None or change.after is None or Tolerance().holds(change.before, change.after):
         return "-"
-    if change.relative is None:
-        return "from 0"
-    return f"{100 * change.relative:+,.3g}%"
+    return "from 0" if change.relative is None else percent(100 * change.relative)
+
+
+def percent(value: float) -> str:
+    """A difference in percent, with its sign."""
+    if abs(value) < FINEST:
+        return f"{'+' if value > 0 else '-'}<{FINEST:.4f}%"
+    return f"{value:+,.0f}%" if abs(value) >= WIDEST else f"{value:+.3g}%"
 
 
 def causes_table(each: Compared) -> Table:
     """The largest changes with what is to blame; the note says in what the two runs differ."""
     rows = [(change.label, f"{shown(change.before)} -> {shown(change.after)}", words)
-            for change in each.largest for words in each.attribution(change) or ["-"]]
-    return Table(f"{each.name}: the largest changes", ("metric", "moved", "by"), tuple(rows), differing(each), ("by",))
+            for change in each.largest for words in each.attribution(change) or [""]]
+    columns = ("metric", "moved", "by") if any(words for *_, words in rows) else ("metric", "moved")
+    cells = tuple(row[:len(columns)] for row in rows)
+    return Table(f"{each.name}: the largest changes", columns, cells, differing(each), columns[2:])
 
 
 def differing(each: Compared) -> str:
     """In what the two runs differ, in a sentence."""
-    listed = ", ".join(map(str, each.differences))
-    return f"The runs differ in: {listed}." if listed else (
-        "The two runs have the same scenario, files and version: what differs is the code.")
+    if each.differences:
+        return f"The runs differ in: {', '.join(map(str, each.differences))}."
+    known = each.baseline and each.baseline.side.scenario and each.current and each.current.scenario
+    return ("The two runs have the same scenario, files and version: what differs is the code." if known else
+            "In what the two runs differ, these files do not tell.")
