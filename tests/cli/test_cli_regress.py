@@ -65,7 +65,7 @@ def test_a_scenario_that_changed_is_compared(saved: Call) -> None:
     status, out, _ = saved("regress", "--baseline", "base.json", "--scenario", "chat.yaml", "--json")
     [each] = json.loads(out)["baselines"]
     assert status == 1
-    assert each["told"] == "The runs differ in: max_num_seqs none -> 4."
+    assert each["told"] == "The runs differ in: max_num_seqs 1024 by default -> 4."
     assert saved("regress", "--baseline", "base.json", "--set", "max_num_seqs=4", "--json")[1] == out
 
 

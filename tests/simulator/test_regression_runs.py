@@ -79,13 +79,33 @@ def test_settings_are_told_apart_and_add_up(baseline: Path) -> None:
     changed = TIGHT.but(kv_capacity_tokens=5000.0, knobs={"max_num_seqs": 8, "block_size": 32})
     [found] = regression.regress(baseline, changed).compared
     assert [stage.what for stage in found.stages] == [
-        "", CODE, "max_num_seqs none -> 8", "block_size 16 -> 32", "kv_capacity_tokens 6000 -> 5000"]
+        "", CODE, "max_num_seqs 1024 by default -> 8", "block_size 16 -> 32", "kv_capacity_tokens 6000 -> 5000"]
     for change in found.failed:
         moves = [later.metrics[change.name] - earlier.metrics[change.name]    # type: ignore[operator]
                  for earlier, later in pairwise(found.stages)]
         assert sum(moves) == pytest.approx(change.after - change.before, rel=1e-9)   # type: ignore[operator]
     alone = simulated(sim.run(TIGHT.but(knobs={"max_num_seqs": 8})))
     assert found.stages[2].metrics == alone.metrics
+
+
+def test_a_setting_that_nobody_gave_is_told_as_it_was_in_force(baseline: Path) -> None:
+    """None is no bound here, but the engine's own choice; a file without it says so."""
+    regression.save("free.json", TIGHT.but(kv_capacity_tokens=None, num_prompts=5))
+    changed = TIGHT.but(num_prompts=5, knobs={"max_num_seqs": 64})
+    [found] = regression.regress("free.json", changed).compared
+    assert [str(each) for each in found.differences] == [
+        "max_num_seqs 1024 by default -> 64", "kv_capacity_tokens 457702 by default -> 6000"]
+    document = json.loads(Path("free.json").read_text())
+    del document["origin"]["effective"]
+    Path("free.json").write_text(json.dumps(document))
+    [found] = regression.regress("free.json", changed).compared
+    assert [str(each) for each in found.differences] == [
+        "max_num_seqs by default -> 64", "kv_capacity_tokens by default -> 6000"]
+
+
+def test_a_trace_that_is_other_by_a_setting_is_told_once(baseline: Path) -> None:
+    [found] = regression.regress(baseline, num_prompts=50).compared
+    assert [str(each) for each in found.differences] == ["num_prompts 60 -> 50"]
 
 
 @pytest.mark.usefixtures("baseline")
@@ -102,7 +122,7 @@ def test_more_settings_than_are_told_apart_go_over_together(baseline: Path) -> N
     changed = TIGHT.but(kv_capacity_tokens=5000.0, gpu="a100-80", request_overhead=1.0, max_model_len=3000, seed=7)
     [found] = regression.regress(baseline, changed).compared
     assert [stage.what for stage in found.stages] == [
-        "", CODE, "max_model_len 4000 -> 3000", "gpu h100-80 -> a100-80", "request_overhead none -> 1",
+        "", CODE, "max_model_len 4000 -> 3000", "gpu h100-80 -> a100-80", "request_overhead by default -> 1",
         "kv_capacity_tokens and seed changed"]
 
 
@@ -222,7 +242,7 @@ def test_a_result_stands_for_a_baseline_or_for_a_run(baseline: Path) -> None:
     ({"metrics": None}, "is a damaged baseline"), ({"metrics": {"steps": "7"}}, "'steps' must be a number or null"),
     ({"kind": "guessed"}, "its kind must be simulated or measured"), ({"history": 3}, "is a damaged baseline"),
     ({"tolerances": {"all": "much"}}, "a tolerance is exact"), ({"scenario": {"trce": "x"}}, "unknown key 'trce'"),
-    ({"definitions": []}, None)])
+    ({"origin": {"effective": [1]}}, "is a damaged baseline"), ({"definitions": []}, None)])
 def test_a_damaged_baseline_is_one_line(baseline: Path, change: dict[str, object], words: str | None) -> None:
     baseline.write_text(json.dumps(json.loads(baseline.read_text()) | change))
     if words is None:
