@@ -22,7 +22,7 @@ from simulator.studies import regression
 from simulator.studies.regression import Regression
 from simulator.studies.regression.baseline import entry
 from simulator.studies.regression.pictures import frame
-from simulator.studies.regression.tables import tables
+from simulator.studies.regression.tables import tables, unread
 
 FINDINGS, SUMMARY, JUNIT, FIGURE = "regression.json", "regression.md", "regression.xml", "regression.svg"
 WRITTEN = (FIGURE, SUMMARY, JUNIT, FINDINGS)
@@ -106,6 +106,8 @@ def _tell(found: Regression, common: Common) -> None:
         print(as_json(found.to_dict()), end="")
         return
     answers().print(Text(found.verdict(), style="bold"))
+    for line in unread(found):
+        answers().print(Text(line))
     for table in tables(found):
         print_table(answers(), table)
 

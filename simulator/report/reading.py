@@ -14,8 +14,7 @@ from simulator.errors import InputError
 from simulator.report.drawings import drawing
 from simulator.report.elements import Markup
 from simulator.report.runs import account_of
-
-MANIFEST = "manifest.json"
+from simulator.saved import MANIFEST
 
 
 class Picture(NamedTuple):

@@ -160,6 +160,33 @@ def test_of_a_folder_each_baseline_is_compared(saved: Call) -> None:
     assert saved("regress", "--baseline", "all")[0] == 0
 
 
+def test_of_a_folder_one_bad_baseline_hides_no_other(saved: Call) -> None:
+    """The others are compared, all files are written, and the exit status is that of wrong input."""
+    Path("all").mkdir()
+    Path("all/good.json").write_bytes(Path("base.json").read_bytes())
+    Path("all/bad.json").write_text("{")
+    Path("all/engine.json").write_text(json.dumps({"backend": "vllm", "completed": 1, "duration": 2.0}))
+    for changed, outcome in (([], "pass"), (["--set", "max_num_seqs=4"], "regression")):
+        status, out, _ = saved("regress", "--baseline", "all", *changed)
+        assert status == 2
+        assert out.startswith("Wrong input. Of 3 baselines 2 cannot be read: bad, engine; 1 ")
+        assert "\nbad: all/bad.json: is not JSON\nengine: all/engine.json: has no scenario to run again" in out
+        files = written()
+        assert [each["outcome"] for each in json.loads(files["regression.json"])["baselines"]] == [
+            "wrong input", "wrong input", outcome]
+        assert "all/bad.json: is not JSON" in files["regression.md"].decode()
+        error = ElementTree.fromstring(files["regression.xml"]).find("testsuite/testcase/error")
+        assert error is not None
+        assert error.attrib == {"message": "all/bad.json: is not JSON", "type": "wrong input"}
+
+
+def test_what_run_wrote_into_a_folder_is_a_baseline(saved: Call) -> None:
+    saved("run", "--scenario", "chat.yaml", "-o", "run1", "--result-filename", "mine.json")
+    assert sorted(path.name for path in Path("run1").iterdir()) == ["manifest.json", "mine.json"]
+    status, out, _ = saved("regress", "--baseline", "run1")
+    assert (status, out) == (0, "Pass. mine: 66 metrics within their tolerances.\n")
+
+
 def test_the_same_bytes_under_any_hash_seed_locale_and_zone(saved: Call, tmp_path: Path) -> None:
     Path("victims.py").write_text(SOURCE)
     saved("regress", "--baseline", "base.json", "--policy", "victims.py:OldestFirst", "-o", "here")
@@ -189,7 +216,7 @@ def test_the_test_of_the_readme_holds_and_breaks(saved: Call) -> None:
     document = json.loads(Path("baselines/chat.json").read_text())
     document["metrics"]["steps"] += 1
     Path("baselines/chat.json").write_text(json.dumps(document))
-    with pytest.raises(AssertionError, match=r"Regression\. chat: 1 better of 66 metrics"):
+    with pytest.raises(AssertionError, match=r"Changed\. chat: 1 better of 66 metrics\. An exact"):
         names["test_serving_is_what_it_was"]()
 
 

@@ -18,7 +18,7 @@ from simulator.errors import InputError
 from simulator.metrics import METRICS
 from simulator.plots import regression_figure
 from simulator.studies import regression
-from simulator.studies.regression import NOTHING, PASS, REGRESSION, Compared, Regression
+from simulator.studies.regression import CHANGED, NOTHING, PASS, REGRESSION, WRONG, Compared, Regression
 from simulator.studies.regression.baseline import Baseline
 from simulator.studies.regression.comparing import Change, compare
 from simulator.studies.regression.mechanics import mechanics
@@ -155,11 +155,13 @@ def test_a_regression_outweighs_what_was_not_compared() -> None:
 
 
 @pytest.mark.parametrize(("outcomes", "outcome", "status"), [
-    ([], NOTHING, 3), ([PASS], PASS, 0), ([PASS, NOTHING], NOTHING, 3), ([NOTHING, REGRESSION, PASS], REGRESSION, 1)])
+    ([], NOTHING, 3), ([PASS], PASS, 0), ([PASS, NOTHING], NOTHING, 3), ([NOTHING, REGRESSION, PASS], REGRESSION, 1),
+    ([REGRESSION, WRONG], WRONG, 2), ([PASS, CHANGED], CHANGED, 1), ([CHANGED, REGRESSION], REGRESSION, 1)])
 def test_it_passes_only_where_everything_was_compared(outcomes: list[str], outcome: str, status: int) -> None:
-    changes = {PASS: 1, REGRESSION: 2, NOTHING: None}
-    found = Regression(tuple(Compared(each, compare(side({"steps": 1}), side({"steps": changes[each]}), EXACT))
-                             for each in outcomes), "" if outcomes else "there is none")
+    changes = {PASS: 1, REGRESSION: 2, CHANGED: 0, NOTHING: None, WRONG: None}
+    compared = [Compared(each, compare(side({"steps": 1}), side({"steps": changes[each]}), EXACT), wrong=each == WRONG)
+                for each in outcomes]
+    found = Regression(tuple(compared), "" if outcomes else "there is none")
     assert (found.outcome, found.status, found.passed) == (outcome, status, outcome == PASS)
     if not found.passed:
         with pytest.raises(AssertionError):
@@ -173,6 +175,14 @@ def test_of_several_baselines_the_verdict_counts() -> None:
         "Regression. Of 3 baselines 2 regressed: moved, moved; 1 passed, 1 metrics within their tolerances.")
     assert Regression((same, same)).verdict() == "Pass. All 2 passed, 2 metrics within their tolerances."
     assert Regression((moved,)).verdict() == "Regression. moved: 1 worse of 1 metrics."
+
+
+@pytest.mark.parametrize(("name", "now", "outcome"), [
+    ("p99_ttft_ms", 99, CHANGED), ("p99_ttft_ms", 101, REGRESSION), ("kv_usage_max", 101, REGRESSION)])
+def test_what_only_improved_is_no_regression_and_no_pass(name: str, now: float, outcome: str) -> None:
+    found = Regression((Compared("a", compare(side({name: 100}), side({name: now}), EXACT)),))
+    assert (found.outcome, found.status, found.passed) == (outcome, 1, False)
+    assert ("--accept what is meant" in found.verdict()) == (outcome == CHANGED)
 
 
 def test_only_what_is_wanted_is_compared() -> None:

@@ -123,8 +123,8 @@ def _knobs(was: Mapping[str, Any], now: Mapping[str, Any], was_so: Mapping[str, 
            is_so: Mapping[str, Any]) -> Iterator[Setting]:
     for knob in {**was, **now}:
         if was.get(knob) != now.get(knob):
-            words = (_in_force(knob, side.get(knob), so) for side, so in ((was, was_so), (now, is_so)))
-            yield knob, *words, _taking_knob(knob)
+            yield (knob, _in_force(knob, was.get(knob), was_so), _in_force(knob, now.get(knob), is_so),
+                   _taking_knob(knob))
 
 
 def _taking(*fields: str) -> Callable[[Scenario, Scenario], Scenario]:

@@ -14,9 +14,11 @@ from typing import Any
 from simulator.errors import InputError
 from simulator.policies import Policy
 from simulator.policies.making import make_policies, reference_of
+from simulator.saved import MANIFEST
 from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios import ScenarioFile, read_scenario
 from simulator.simulate import Progress, run
+from simulator.studies.campaign.answers import HOPELESS
 from simulator.studies.regression.baseline import Baseline, entry, new_baseline, read_baseline
 from simulator.studies.regression.causes import differences, stages
 from simulator.studies.regression.comparing import compare
@@ -67,20 +69,27 @@ def regress(baseline: str | os.PathLike[str], scenario: Source | None = None, *,
         changes: Fields of the scenario that are other than there, such as policy.
 
     Raises:
-        InputError: Something is no baseline, or cannot be run. Where there is none, or a metric is not there any more,
-            nothing is compared, and the answer says so.
+        InputError: The baseline is none, or cannot be run; of a folder, every one of them, else the answer says which.
+            Where there is none, or a metric is not there any more, nothing is compared, and the answer says so.
     """
     if results and (scenario is not None or changes):
         raise InputError("results take the place of a run: give them, or a scenario and what is other in it")
     stated(tolerance or {})
     paths, reason = _baselines(Path(baseline))
-    found = []
+    found: list[Compared] = []
+    errors: list[Exception] = []
     for number, path in enumerate(paths):
         if told:
             told(path.stem, number, len(paths))
-        known = read_baseline(path) if path.exists() else None
-        found.append(Compared(path.stem, reason=reason) if known is None else
-                     _compared(known, scenario, results, metrics, tolerance or {}, changes))
+        try:
+            known = read_baseline(path) if path.exists() else None
+            found.append(Compared(path.stem, reason=reason) if known is None else
+                         _compared(known, scenario, results, metrics, tolerance or {}, changes))
+        except HOPELESS as error:
+            errors.append(error)
+            found.append(Compared(path.stem, reason=" ".join(str(error).split()), wrong=True))
+    if errors and len(errors) == len(paths):
+        raise errors[0]
     return Regression(tuple(found), "" if found else reason)
 
 
@@ -114,7 +123,8 @@ def _baselines(path: Path) -> tuple[list[Path], str]:
     """The files of baselines, and why there would be none."""
     if not path.is_dir():
         return [path], f"{path} does not exist: make it with `batchsim baseline save`"
-    return sorted(path.glob("*.json")), f"{path}/ holds no baseline (*.json): make some with `batchsim baseline save`"
+    files = sorted(each for each in path.glob("*.json") if each.name != MANIFEST)
+    return files, f"{path}/ holds no baseline (*.json): make some with `batchsim baseline save`"
 
 
 def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics: Sequence[str],

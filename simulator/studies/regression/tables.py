@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from simulator.studies.regression.comparing import Change
-from simulator.studies.regression.found import NOTHING, PASS, REGRESSION, Compared, Regression
+from simulator.studies.regression.found import CHANGED, NOTHING, PASS, REGRESSION, WRONG, Compared, Regression
 from simulator.studies.regression.names import felt, shown, unit
 from simulator.studies.regression.tolerances import Tolerance
 from simulator.tables import Table
 
-OUTCOMES = {REGRESSION: "regressed", NOTHING: "compared nothing or not all", PASS: "passed"}
+OUTCOMES = {WRONG: "cannot be read", REGRESSION: "regressed", CHANGED: "changed for the better",
+            NOTHING: "compared nothing or not all", PASS: "passed"}
 """In words, of several baselines."""
 COLUMNS = ("metric", "baseline", "now", "change", "tolerance", "verdict")
 NAMED = 3
@@ -28,7 +29,8 @@ def verdict(found: Regression) -> str:
 def _one(each: Compared) -> str:
     if each.outcome == PASS:
         return f"{each.name}: {len(each.changes)} metrics within their tolerances"
-    return f"{each.name}: {each.reason or f'{counts(each)} of {len(each.changes)} metrics'}"
+    told = f"{each.name}: {each.reason or f'{counts(each)} of {len(each.changes)} metrics'}"
+    return f"{told}. An exact metric must not even improve: --accept what is meant" if each.outcome == CHANGED else told
 
 
 def _several(found: Regression) -> str:
@@ -39,6 +41,11 @@ def _several(found: Regression) -> str:
         metrics = sum(len(each.changes) for each in found.compared if each.outcome == PASS)
         told.append(f"{len(passed)} {OUTCOMES[PASS]}, {metrics:,} metrics within their tolerances")
     return f"Of {len(found.compared)} baselines {'; '.join(told)}" if len(told) > 1 else f"All {told[0]}"
+
+
+def unread(found: Regression) -> list[str]:
+    """Of several baselines, why some were not compared at all."""
+    return [f"{each.name}: {each.reason}" for each in found.compared if each.reason] if len(found.compared) > 1 else []
 
 
 def counts(each: Compared) -> str:
