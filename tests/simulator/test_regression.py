@@ -100,6 +100,10 @@ def test_it_is_exact_for_the_same_version_and_the_same_step_times() -> None:
     assert str(tolerances(before, refit, {}).default) == "5%"
     other = side({}, origin=plain | {"cost_model": "h200", "cost_digest": "b"})
     assert str(tolerances(before, other, {}).default) == "exact"    # asked for, not calibrated anew
+    unpriced = side({}, origin={"simulator_version": "1"})
+    assert [tolerances(before, each, {}).why for each in (before, other, unpriced)] == [
+        "exact: the same version and the same step times",
+        "exact: the same version, and other step times because they were asked for", "exact: the same version"]
     assert str(tolerances(before, side({}, kind="measured"), {}).default) == "5%"
 
 
@@ -294,6 +298,40 @@ def test_repetitions_widen_the_tolerance_of_what_scatters() -> None:
     assert found.notes == ("the mean of 3 results",)
     with pytest.raises(InputError, match="were not made alike"):
         merged([sides[0], replace(sides[1], conditions={"num_prompts": 7})])
+
+
+def test_one_run_does_not_gate_on_what_one_run_does_not_tell() -> None:
+    """Noise moves a tail and a standard deviation by more than a mean: they gate where both sides are repeated."""
+    metrics = {"output_throughput": 100.0, "mean_ttft_ms": 100.0, "std_ttft_ms": 100.0, "p99_ttft_ms": 100.0,
+               "max_concurrent_requests": 100}
+    one = side(metrics, kind="measured")
+    level = replace(one, metrics={**metrics, "mean_ttft_ms": 104.0, "std_ttft_ms": 90.0, "p99_ttft_ms": 130.0})
+    found = Compared("a", compare(one, level, single := tolerances(one, level, {})))
+    assert [change.verdict for change in found.changes] == ["same", "same", "told only", "told only", "same"]
+    assert found.outcome == PASS
+    assert Regression((found,)).verdict() == "Pass. a: 2 metrics within their tolerances, 3 told only."
+    assert "standard deviations, tails and maxima told only: one run" in single.why
+    stated = compare(one, level, tolerances(one, level, {"p99_ttft_ms": "20%"}))
+    assert [change.name for change in stated if change.fails] == ["p99_ttft_ms"]
+    few, many = merged([one, one, one]), merged([level, level, level])
+    repeated = tolerances(few, many, {})
+    assert [str(repeated.of(name)) for name in metrics] == ["5%", "5%", "10%", "10%", "10%"]
+    assert [change.name for change in compare(few, many, repeated) if change.fails] == ["p99_ttft_ms"]
+
+
+def test_where_all_that_is_asked_for_is_told_only_nothing_is_compared(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(bench([(0.1, [0.1], 2)])))
+    found = regression.regress(path, results=[path], metrics=["p99_ttft_ms"])
+    assert found.outcome == NOTHING
+    assert "one run does not tell how far they scatter" in str(found)
+    assert regression.regress(path, results=[path], metrics=["ttft"]).passed
+
+
+def test_what_is_told_of_a_tolerance_is_what_holds() -> None:
+    """A spread of 12.8682% is told, and held, as 12.9%."""
+    apart = Tolerances({}, Tolerance(0.05), "", {"duration": 0.128682})
+    assert (str(apart.of("duration")), apart.of("duration").relative) == ("12.9%", 0.129)
 
 
 def test_between_a_simulation_and_a_measurement_only_what_both_have_is_compared() -> None:

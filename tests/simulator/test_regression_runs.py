@@ -220,7 +220,7 @@ def test_a_profile_calibrated_anew_may_scatter_as_it_states(baseline: Path) -> N
         [found] = regression.regress("profile.json").compared
         assert found.outcome == outcome
         assert found.tolerances is not None
-        assert found.tolerances.default.relative == pytest.approx(stated)
+        assert stated <= found.tolerances.default.relative < stated + 0.001
         assert "step times changed" in map(str, found.differences)
     assert not regression.regress("profile.json", tolerance={"all": "exact"}).passed
 

@@ -25,7 +25,7 @@ from simulator.studies.regression.comparing import compare
 from simulator.studies.regression.found import Compared, Regression
 from simulator.studies.regression.recorded import merged
 from simulator.studies.regression.side import Side, simulated
-from simulator.studies.regression.tolerances import stated, tolerances
+from simulator.studies.regression.tolerances import UNKNOWN, stated, tolerances
 
 Source = Scenario | ScenarioFile | str | os.PathLike[str]
 """Of what is to run: a scenario, or the file of one."""
@@ -137,6 +137,9 @@ def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics:
                      tuple(differences(known.side, side)))
     if not found.changes:
         return replace(found, reason="the baseline and the current result have no metric in common")
+    if not any(change.tolerance.gates for change in found.changes):
+        return replace(found, changes=tuple(replace(change, verdict="not compared", reason=change.reason or UNKNOWN)
+                                            for change in found.changes))
     if not found.failed or asked is None or current is None:
         return found
     return replace(found, stages=tuple(stages(known.side, side, asked.scenario(), current,

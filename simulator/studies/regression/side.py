@@ -56,6 +56,11 @@ class Side:
     notes: tuple[str, ...] = ()
 
     @property
+    def repeated(self) -> bool:
+        """Whether it tells how far another run of the same lies apart; a simulation is the same each time."""
+        return self.kind == "simulated" or bool(self.spread)
+
+    @property
     def effective(self) -> Mapping[str, Any]:
         """Knobs and sizes as they were in force, by name; nothing where nobody kept them."""
         return dict(self.origin.get("effective") or {})

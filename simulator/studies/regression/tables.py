@@ -28,7 +28,7 @@ def verdict(found: Regression) -> str:
 
 def _one(each: Compared) -> str:
     if each.outcome == PASS:
-        return f"{each.name}: {len(each.changes)} metrics within their tolerances"
+        return f"{each.name}: {within(each)}"
     told = f"{each.name}: {each.reason or f'{counts(each)} of {len(each.changes)} metrics'}"
     return f"{told}. An exact metric must not even improve: --accept what is meant" if each.outcome == CHANGED else told
 
@@ -38,9 +38,15 @@ def _several(found: Regression) -> str:
     told = [f"{len(those)} {OUTCOMES[outcome]}: {', '.join(those)}" for outcome, those in names.items()
             if those and outcome != PASS]
     if passed := names[PASS]:
-        metrics = sum(len(each.changes) for each in found.compared if each.outcome == PASS)
-        told.append(f"{len(passed)} {OUTCOMES[PASS]}, {metrics:,} metrics within their tolerances")
+        told.append(f"{len(passed)} {OUTCOMES[PASS]}, {within(*(e for e in found.compared if e.outcome == PASS))}")
     return f"Of {len(found.compared)} baselines {'; '.join(told)}" if len(told) > 1 else f"All {told[0]}"
+
+
+def within(*passed: Compared) -> str:
+    """How many metrics held, and how many had nothing to hold."""
+    gates = [change.tolerance.gates for each in passed for change in each.changes]
+    held, told = sum(gates), len(gates) - sum(gates)
+    return f"{held:,} metrics within their tolerances" + f", {told:,} told only" * bool(told)
 
 
 def unread(found: Regression) -> list[str]:
