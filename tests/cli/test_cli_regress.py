@@ -111,14 +111,23 @@ def test_bad_input_ends_with_2(saved: Call, refused: Callable[..., str]) -> None
 def test_a_change_that_is_meant_goes_in_with_its_reason(saved: Call) -> None:
     changed = ("regress", "--baseline", "base.json", "--set", "max_num_seqs=4")
     assert saved(*changed)[0] == 1
-    status, _, err = saved(*changed, "--accept", "four are enough")
+    status, out, err = saved(*changed, "--accept", "four are enough")
     assert status == 0
-    assert err.endswith("accepted: base.json\n")
+    assert re.fullmatch(r"Accepted: base\.json, \d+ worse, \d+ better, \d+ changed\.\n", out)
+    assert err.startswith("written to batchsim-regress/: ")
     history = json.loads(Path("base.json").read_text())["history"]
     assert [entry["reason"] for entry in history] == ["saved", "four are enough"]
     assert saved("regress", "--baseline", "base.json")[0] == 0
-    status, _, err = saved("regress", "--baseline", "base.json", "--accept", "again")
-    assert (status, err.splitlines()[-1]) == (0, "nothing has changed, so nothing was written")
+    status, out, _ = saved("regress", "--baseline", "base.json", "--accept", "again")
+    assert (status, out) == (0, "Unchanged: base.json.\n")
+    told = json.loads(saved(*changed, "--accept", "so", "--json")[1])
+    assert (told["outcome"], told["accepted"]) == ("pass", [])
+
+
+def test_the_help_tells_no_defaults_where_the_baseline_has_them(batchsim: Call) -> None:
+    out = batchsim("regress", "--help")[1]
+    assert "[default:" not in out
+    assert "[default: h100-80]" in batchsim("baseline", "save", "--help")[1]
 
 
 def test_tolerances_are_kept_with_the_baseline_and_flags_win(saved: Call) -> None:
