@@ -16,6 +16,8 @@ import pytest
 import yaml
 from oldest_first import SOURCE
 
+from simulator.version import __version__
+
 Call = Callable[..., tuple[int, str, str]]
 SCENARIO = "num_prompts: 60\nload: saturated\nkv_capacity_tokens: 6000\nmax_model_len: 4000\n"
 WRITTEN = ["regression.json", "regression.md", "regression.svg", "regression.xml"]
@@ -229,13 +231,39 @@ def test_the_test_of_the_readme_holds_and_breaks(saved: Call) -> None:
         names["test_serving_is_what_it_was"]()
 
 
+def steps(wanted: str) -> list[dict[str, Any]]:
+    """Of the only job of the workflow of the README that has these words."""
+    [job] = yaml.safe_load(blocks("yaml", wanted))["jobs"].values()
+    found: list[dict[str, Any]] = job["steps"]
+    return found
+
+
 def test_the_workflow_of_the_readme_is_one() -> None:
-    """It runs what there is, and shows the summary and keeps the files also after a failure."""
-    [job] = yaml.safe_load(blocks("yaml", "GITHUB_STEP_SUMMARY"))["jobs"].values()
-    commands = [step["run"] for step in job["steps"] if "run" in step]
-    assert commands[1] == "batchsim regress --baseline baselines"
-    assert all("batchsim-regress" in str(step) for step in job["steps"] if step.get("if") == "always()")
-    assert sum(step.get("if") == "always()" for step in job["steps"]) == 2
+    """It pins the version, and shows the summary and keeps the files also after a failure, but hides no cause."""
+    found = steps("--baseline baselines")
+    commands = [step["run"] for step in found if "run" in step]
+    assert commands[:2] == [f"pip install batchsim=={__version__}", "batchsim regress --baseline baselines"]
+    always = [step for step in found if str(step.get("if", "")).startswith("always()")]
+    assert all("batchsim-regress" in str(step) for step in always)
+    assert [("hashFiles('batchsim-regress/regression.md') != ''" in step["if"]) for step in always] == [True, False]
+
+
+def test_the_workflow_for_an_engine_compares_what_it_measured(tmp_path: Path,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shell, with an engine that serves three requests."""
+    monkeypatch.chdir(tmp_path)
+    commands = [step["run"] for step in steps("serve.sh") if "run" in step]
+    assert commands[0] == f"pip install batchsim=={__version__}"
+    Path("head").mkdir()
+    document = {"backend": "vllm", "completed": 3, "duration": 1.0, "output_throughput": 7.0}
+    Path("head/serve.sh").write_text(f"#!/bin/sh\ncat > $2 <<'END'\n{json.dumps(document)}\nEND\n")
+    Path("head/serve.sh").chmod(0o755)
+    shell = "\n".join(["set -e", f'batchsim() {{ {sys.executable} -m simulator.cli "$@"; }}', *commands[1:3]])
+    ran = subprocess.run(["bash", "-c", shell], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+                         capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "the mean of 3 results" in ran.stdout
+    assert "Pass. base: 3 metrics within their tolerances. Tolerance: 5%" in ran.stdout.replace("\n", " ")
 
 
 def test_our_own_ci_checks_a_scenario_for_each_policy() -> None:

@@ -74,6 +74,21 @@ def test_a_policy_file_that_changed_is_what_a_check_is_for(baseline: Path) -> No
     assert [str(each) for each in found.differences] == ["victims.py changed"]
 
 
+def test_files_of_a_baseline_are_looked_for_where_one_stands(baseline: Path, tmp_path: Path,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("victims.py").write_text(SOURCE)
+    regression.save("own.json", TIGHT.but(policy="victims.py:OldestFirst"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=r"^policy file victims\.py: No such .* \(the files of \.\./own\.json are "
+                                         r"looked for from the folder that one stands in, so go to the one in which"):
+        regression.regress("../own.json")
+    with pytest.raises(InputError, match=r"^none\.json: cannot be read \(No such file or directory\)$"):
+        regression.regress("../tight.json", results=["none.json"])
+    monkeypatch.chdir(tmp_path)
+    assert regression.regress("own.json").passed
+
+
 def test_settings_are_told_apart_and_add_up(baseline: Path) -> None:
     """The parts of each change are its whole, to the last digit that there is."""
     changed = TIGHT.but(kv_capacity_tokens=5000.0, knobs={"max_num_seqs": 8, "block_size": 32})

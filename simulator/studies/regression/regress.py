@@ -17,6 +17,7 @@ from simulator.policies.making import make_policies, reference_of
 from simulator.saved import MANIFEST
 from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios import ScenarioFile, read_scenario
+from simulator.scenarios.recording import FILES
 from simulator.simulate import Progress, run
 from simulator.studies.campaign.answers import HOPELESS
 from simulator.studies.regression.baseline import Baseline, entry, new_baseline, read_baseline
@@ -130,8 +131,14 @@ def _baselines(path: Path) -> tuple[list[Path], str]:
 def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics: Sequence[str],
               texts: Mapping[str, str], changes: Mapping[str, Any]) -> Compared:
     asked = None if known.side.scenario is None else _own(known)
-    current = None if results else _current(known, asked, scenario, changes)
-    side = _recorded(results) if current is None else simulated(run(current))
+    try:
+        current = None if results else _current(known, asked, scenario, changes)
+        side = _recorded(results) if current is None else simulated(run(current))
+    except HOPELESS as error:
+        if asked is None or scenario is not None or not _gone(known):
+            raise
+        raise InputError(f"{error} (the files of {known.path} are looked for from the folder that one stands in, so go "
+                         "to the one in which it was saved)") from None
     allowed = tolerances(known.side, side, {**known.tolerances, **texts})
     found = Compared(known.name, compare(known.side, side, allowed, metrics), "", known, side, allowed,
                      tuple(differences(known.side, side)))
@@ -144,6 +151,11 @@ def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics:
         return found
     return replace(found, stages=tuple(stages(known.side, side, asked.scenario(), current,
                                               lambda each: simulated(run(each)))))
+
+
+def _gone(known: Baseline) -> bool:
+    """Whether a file that its scenario names is not there."""
+    return any(not Path(path).exists() for path in (known.side.scenario or {}).get(FILES, {}))
 
 
 def _own(known: Baseline) -> ScenarioFile:

@@ -23,7 +23,14 @@ WORDS = {"worse": "worse", "better": "better", "changed": "changed", "not compar
 def verdict(found: Regression) -> str:
     """What came out, in a sentence or two."""
     told = found.reason or (_one(found.compared[0]) if len(found.compared) == 1 else _several(found))
-    return f"{found.outcome.capitalize()}. {told}."
+    return " ".join([f"{found.outcome.capitalize()}. {told}.", *_loosely(found)])
+
+
+def _loosely(found: Regression) -> list[str]:
+    """By which tolerances others passed than the exact ones, so that none is looser unnoticed."""
+    whys = [each.tolerances.why for each in found.compared
+            if each.outcome == PASS and each.tolerances and not each.tolerances.default.exact]
+    return [f"Tolerance: {why}." for why in dict.fromkeys(whys)]
 
 
 def _one(each: Compared) -> str:
