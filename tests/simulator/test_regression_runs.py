@@ -119,8 +119,12 @@ def test_a_setting_that_nobody_gave_is_told_as_it_was_in_force(baseline: Path) -
 
 
 def test_a_trace_that_is_other_by_a_setting_is_told_once(baseline: Path) -> None:
-    [found] = regression.regress(baseline, num_prompts=50).compared
-    assert [str(each) for each in found.differences] == ["num_prompts 60 -> 50"]
+    checked = regression.regress(baseline, num_prompts=50, tolerance={"all": "1000%"})
+    assert [str(each) for each in checked.compared[0].differences] == ["num_prompts 60 -> 50"]
+    assert checked.verdict() == ("Pass. tight: 66 metrics within their tolerances. Asked for otherwise: num_prompts 60 "
+                                 "-> 50. Tolerance: 1000%, as stated.")
+    [found] = regression.regress(baseline, cost_model="roofline").compared
+    assert [str(each) for each in found.differences] == ["cost_model auto -> roofline"]
 
 
 @pytest.mark.usefixtures("baseline")

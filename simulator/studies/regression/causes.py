@@ -25,8 +25,11 @@ ORIGINS = {"simulator_version": "batchsim", "policy_version": "policy version", 
 """What makes a side, in words."""
 BY_DEFAULT = ("max_tokens", "max_model_len", "request_overhead", "kv_capacity_tokens", "queue_limit")
 """Fields of a scenario that something else decides where it does not; left alone, knobs are such as well."""
-ASKED = READ_FROM | HELD_BY | {"num_prompts", "shape", "rate_scale", "cap_gaps", "request_rate", "burstiness", "load"}
-"""Fields that make a trace another one."""
+TRAFFIC = READ_FROM | {"num_prompts", "shape", "rate_scale", "cap_gaps", "request_rate", "burstiness", "load", "turns",
+                       "max_concurrency"}
+"""Fields that say what is asked of an engine."""
+FOLLOWING = {"trace_digest": TRAFFIC | HELD_BY, "cost_model": {"cost_model"}, "cost_digest": {"cost_model"}}
+"""What of a side is other where one of these settings is, and need not be told beside it."""
 Measure = Callable[[Scenario], Side]
 
 
@@ -42,6 +45,11 @@ class Difference:
     what: str
     before: str = ""
     after: str = ""
+
+    @property
+    def asks(self) -> bool:
+        """Whether other traffic was asked for."""
+        return self.what in TRAFFIC
 
     def __str__(self) -> str:
         return f"{self.what} {self.before} -> {self.after}" if self.before or self.after else f"{self.what} changed"
@@ -65,9 +73,9 @@ def differences(before: Side, after: Side) -> list[Difference]:
     settings = ([Difference(*told[:3]) for told in _settings(before.scenario, after.scenario, before.effective,
                                                              after.effective)]
                 if before.scenario and after.scenario else [])
-    known = {"trace_digest"} if ASKED & {each.what for each in settings} else set()    # their doing
+    changed = {each.what for each in settings}
     found = [Difference(words) if name.endswith("digest") else Difference(words, str(was), str(now))
-             for name, words in ORIGINS.items() if name not in known
+             for name, words in ORIGINS.items() if not changed & FOLLOWING.get(name, set())
              and None not in (was := before.origin.get(name), now := after.origin.get(name)) and was != now]
     return [*found, *_files(before.scenario or {}, after.scenario or {}), *settings]
 

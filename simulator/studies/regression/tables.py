@@ -23,7 +23,13 @@ WORDS = {"worse": "worse", "better": "better", "changed": "changed", "not compar
 def verdict(found: Regression) -> str:
     """What came out, in a sentence or two."""
     told = found.reason or (_one(found.compared[0]) if len(found.compared) == 1 else _several(found))
-    return " ".join([f"{found.outcome.capitalize()}. {told}.", *_loosely(found)])
+    return " ".join([f"{found.outcome.capitalize()}. {told}.", *_otherwise(found), *_loosely(found)])
+
+
+def _otherwise(found: Regression) -> list[str]:
+    """What was asked for that the baselines were not."""
+    asked = dict.fromkeys(str(each) for one in found.compared for each in one.differences if each.asks)
+    return [f"Asked for otherwise: {', '.join(asked)}."] if asked else []
 
 
 def _loosely(found: Regression) -> list[str]:
