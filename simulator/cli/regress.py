@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 from rich.text import Text
@@ -62,6 +63,9 @@ def regress(simulated: Simulated, common: Common,
     """
     directory = ResultDirectory(REGRESS_DIR if result_dir is None else result_dir, force=force)
     directory.check(WRITTEN)
+    if directory.path.resolve() == Path(baseline).resolve():
+        raise InputError(f"{baseline} is the folder of the baselines, where the answer would be taken for one: give "
+                         "another -o")
     check_drawing()
     _check_accepting(accept, metrics)
     if result:
@@ -103,7 +107,7 @@ def files(found: Regression) -> dict[str, bytes]:
     """All files by name."""
     from simulator.plots import regression_figure
     texts = {FINDINGS: as_json(found.to_dict()), SUMMARY: found.to_markdown(), JUNIT: found.to_junit()}
-    return {name: text.encode() for name, text in texts.items()} | as_files(
+    return {name: text.encode(errors="backslashreplace") for name, text in texts.items()} | as_files(
         {FIGURE: regression_figure(frame(found), found.verdict())})
 
 

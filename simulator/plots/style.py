@@ -40,6 +40,7 @@ STYLE: dict[str, Any] = {
     "xtick.labelcolor": INK, "ytick.labelcolor": INK, "xtick.labelsize": 8.5, "ytick.labelsize": 8.5,
     "legend.frameon": False, "legend.fontsize": 8.5, "hatch.linewidth": 0.6, "lines.linewidth": 1.6,
     "savefig.facecolor": "white", "savefig.dpi": 160, "svg.hashsalt": "batchsim", "svg.fonttype": "path",
+    "text.parse_math": False,    # names come from files, and a dollar in one is a dollar
 }
 
 
@@ -67,6 +68,10 @@ def new_axes(height: float) -> Axes:
 def plain_numbers(axis: Axis) -> None:
     """Ticks as people write them: 20,000 and 0.2."""
     axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    if axis.get_scale() == "log":
+        from simulator.plots.ticks import SmallNumbers
+
+        axis.set_minor_formatter(SmallNumbers())
 
 
 def save_figure(figure: Figure, path: str | Path) -> Path:

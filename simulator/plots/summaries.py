@@ -56,7 +56,7 @@ def plot_latencies_of(runs: Runs, names: list[str], ax: Axes) -> Axes:
                 _span(ax, row + (turn - (len(runs) - 1) / 2) * step, _values(run, name), colour)
         ax.plot([], [], color=colour, linewidth=4, label=label)
     ax.set(xlabel="ms: median to p99, the mean as a dot", xscale="log", ylim=(len(names) - 0.4, -0.6))
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    plain_numbers(ax.xaxis)
     ax.set_yticks(range(len(names)), [METRICS[name].label for name in names])
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x")

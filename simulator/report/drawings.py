@@ -31,9 +31,14 @@ def drawing(text: str, prefix: str, alt: str) -> Markup:
     if "<!ENTITY" in text:
         raise InputError("it defines entities, which no drawing of batchsim does")
     try:
-        root = ElementTree.fromstring(text)
+        return _drawing(ElementTree.fromstring(text), prefix, alt)
     except ElementTree.ParseError as error:
         raise InputError(f"it is no SVG ({error})") from None
+    except RecursionError:
+        raise InputError("it is nested too deeply") from None
+
+
+def _drawing(root: ElementTree.Element, prefix: str, alt: str) -> Markup:
     if root.tag != f"{SVG}svg":
         raise InputError(f"it is no SVG: its first element is {root.tag}")
     box = _attribute("viewBox", root.get("viewBox", ""), prefix)
@@ -58,6 +63,6 @@ def _attribute(name: str, value: str, prefix: str) -> str:
         value = f"{prefix}-{value}"
     if name == "href":
         value = f"#{prefix}-{value[1:]}" if value.startswith("#") else value if PICTURE.fullmatch(value) else ""
-    elif "url(" in OWN.sub("", value) or not PLAIN.fullmatch(value):
+    elif "url(" in OWN.sub("", value).lower() or not PLAIN.fullmatch(value):
         return ""
     return f' {name}="{escape(OWN.sub(lambda match: f"url(#{prefix}-{match[1]})", value))}"'

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +13,7 @@ from simulator.errors import InputError
 from simulator.report.drawings import drawing
 from simulator.report.elements import Markup
 from simulator.report.runs import account_of
-from simulator.saved import MANIFEST
+from simulator.saved import MANIFEST, parsed, readable
 
 
 class Picture(NamedTuple):
@@ -76,7 +75,7 @@ def chapters(directory: Path) -> list[Chapter]:
         raise InputError(f"{directory} is no directory: give one that `batchsim run -o`, compare, sweep or plan wrote")
     found = [_study(directory, name, kind) for name, kind in STUDIES.items() if (directory / name).is_file()]
     if not found and (runs := _runs(directory)):
-        found = [_chapter_of(directory, runs)]
+        found = [_chapter_of(runs)]
     if not found:
         raise InputError(f"{directory} holds nothing to report: give a directory that `batchsim run -o`, compare, "
                          "sweep or plan wrote")
@@ -92,11 +91,12 @@ def _study(directory: Path, name: str, kind: Kind) -> Chapter:
         account = Account.of(document["account"])
     except InputError as error:
         raise InputError(f"{directory / name}: {error}") from None
-    drawn = document.get("figures") or ()    # a file of that name may be left from an earlier study
+    told = document.get("figures")
+    drawn = told if isinstance(told, list) else []    # a file of that name may be left from an earlier study
     pictures = {file: _picture(directory / file, *words) for file, words in kind.figures.items()
                 if file in drawn and (directory / file).is_file()}
     return Chapter(kind.command, account, _scenario(document), tuple(pictures.values()),
-                   _checksums(directory, [name, *pictures]))
+                   _checksums([directory / each for each in (name, *pictures)]))
 
 
 def _picture(path: Path, title: str, caption: str) -> Picture:
@@ -106,30 +106,39 @@ def _picture(path: Path, title: str, caption: str) -> Picture:
         raise InputError(f"{path}: {error}: draw it again, or take it away") from None
 
 
-def _runs(directory: Path) -> dict[str, dict[str, Any]]:
-    """The results in a directory, by file name without its suffix."""
-    names = sorted(path for path in directory.glob("*.json") if path.name != MANIFEST)
+def _runs(directory: Path) -> dict[Path, dict[str, Any]]:
+    """The results in a directory, by their files."""
+    names = sorted(path for path in directory.glob("*.json") if path.name != MANIFEST and path.is_file())
     found = {path: _read(path) for path in names}
-    return {path.stem: document for path, document in found.items() if "backend" in document and "remarks" in document}
+    return {path: document for path, document in found.items() if "backend" in document and "remarks" in document}
 
 
-def _chapter_of(directory: Path, runs: Mapping[str, dict[str, Any]]) -> Chapter:
+def _chapter_of(found: Mapping[Path, dict[str, Any]]) -> Chapter:
+    runs = {readable(path.stem): document for path, document in found.items()}
+    try:
+        account, pictures = account_of(runs), _pictures(runs)
+    except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise InputError(f"{' or '.join(runs)} is not as batchsim writes a run ({type(error).__name__}: {error})"
+                         ) from None
+    return Chapter("run", account, _scenario(next(iter(runs.values()))), pictures, _checksums(found))
+
+
+def _pictures(runs: Mapping[str, dict[str, Any]]) -> tuple[Picture, ...]:
     from simulator.plots import batches_figure, latencies_figure, queue_figure, svg_of
-    account = account_of(runs)
     words = {"latencies": ("Latencies", "A line a run, from the median to the 99th percentile."),
              "batch": ("Batch over time", "Sequences that compute new tokens."),
              "queue": ("What stops the queue", "The time in steps, by what keeps the next request out of the batch.")}
     drawn = {"latencies": latencies_figure(runs), "batch": batches_figure(runs), "queue": queue_figure(runs)}
-    pictures = tuple(Picture(*words[name], drawing(svg_of(figure), name, ". ".join(words[name])))
-                     for name, figure in drawn.items())
-    return Chapter("run", account, _scenario(next(iter(runs.values()))), pictures,
-                   _checksums(directory, [f"{name}.json" for name in runs]))
+    return tuple(Picture(*words[name], drawing(svg_of(figure), name, ". ".join(words[name])))
+                 for name, figure in drawn.items())
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError):
+        document = parsed(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError:
         raise InputError(f"{path}: is half-written, or no JSON") from None
     return document if isinstance(document, dict) else {}
 
@@ -139,5 +148,5 @@ def _scenario(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _checksums(directory: Path, names: list[str]) -> dict[str, str]:
-    return {name: sha256((directory / name).read_bytes()).hexdigest()[:16] for name in names}
+def _checksums(paths: Iterable[Path]) -> dict[str, str]:
+    return {readable(path.name): sha256(path.read_bytes()).hexdigest()[:16] for path in paths}

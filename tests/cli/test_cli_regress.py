@@ -139,6 +139,10 @@ def test_tolerances_are_kept_with_the_baseline_and_flags_win(saved: Call) -> Non
     assert {metric["metric"]: metric["tolerance"] for metric in metrics}["steps"] == "exact"
     assert [metric["metric"] for metric in metrics if metric["fails"]] == ["steps"]
     assert saved(*changed, "--tolerance", "steps=500%")[0] == 0
+    assert saved(*changed, "--tolerance", "exact")[0] == 1
+    saved("baseline", "save", "--scenario", "chat.yaml", "--tolerance", "mean_ttft_ms=900%", "-o", "mean.json")
+    slower = ("regress", "--baseline", "mean.json", "--request-overhead", "50", "--metrics", "mean_ttft_ms")
+    assert [saved(*slower, *more)[0] for more in ((), ("--tolerance", "ttft=exact"))] == [0, 1]
 
 
 def test_measurements_of_an_engine(saved: Call) -> None:
@@ -153,6 +157,16 @@ def test_measurements_of_an_engine(saved: Call) -> None:
     assert (status, out.splitlines()[0]) == (0, "the mean of 2 results")
     assert saved("regress", "--baseline", "both.json", "--result", "worse.json")[0] == 1
     assert saved("regress", "--baseline", "both.json", "--result", "base1.json")[0] == 0
+    assert "these files do not tell" in saved("regress", "--baseline", "base1.json", "--result",
+                                                         "worse.json")[1]
+    asked = json.loads(Path("base.json").read_text())["conditions"]
+    Path("same.json").write_text(json.dumps(base | asked))
+    run = ("regress", "--baseline", "base.json", "--result", "same.json", "--metrics", "output_throughput")
+    assert "The one is a simulation, the other a measurement." in saved(*run)[1]
+    before = Path("base.json").read_bytes()
+    status, _, err = saved(*run[:5], "--accept", "it was measured")
+    assert (status, Path("base.json").read_bytes()) == (2, before)
+    assert err.endswith("base.json: can be run again, and a measurement cannot: save it as a baseline of its own\n")
     status, _, err = saved("regress", "--baseline", "both.json")
     assert (status, err.count("\n")) == (2, 1)
     assert "both.json: has no scenario to run again: give the current measurement with --result" in err
@@ -169,6 +183,26 @@ def test_of_a_folder_each_baseline_is_compared(saved: Call) -> None:
         ("orca", "regression"), ("vllm", "regression")]
     assert saved("regress", "--baseline", "all", "--request-overhead", "1", "--accept", "an API is in front")[0] == 0
     assert saved("regress", "--baseline", "all")[0] == 0
+    status, _, err = saved("regress", "--baseline", "all", "-o", "all/")
+    assert (status, sorted(path.name for path in Path("all").iterdir())) == (2, ["orca.json", "vllm.json"])
+    assert "all is the folder of the baselines" in err
+
+
+@pytest.mark.parametrize("name", [b"\xff.json", b"a_$5_$6_^.json", b"]]>|`<b>.json"])
+def test_a_baseline_may_have_any_name(saved: Call, name: bytes) -> None:
+    path = os.fsdecode(name)
+    Path(path).write_bytes(Path("base.json").read_bytes())
+    status, out, _ = saved("regress", "--baseline", path, "--request-overhead", "1")
+    assert (status, out.startswith("Regression. ")) == (1, True)
+    ElementTree.fromstring(written()["regression.xml"])
+    assert saved("regress", "--baseline", "x" + path)[0] == 3
+
+
+def test_half_a_character_in_a_baseline_is_refused(saved: Call, refused: Callable[..., str]) -> None:
+    document = json.loads(Path("base.json").read_text())
+    document["metrics"]["half \ud800"] = 1
+    Path("half.json").write_text(json.dumps(document))
+    assert refused("regress", "--baseline", "half.json") == "half.json: is not JSON"
 
 
 def test_of_a_folder_one_bad_baseline_hides_no_other(saved: Call) -> None:

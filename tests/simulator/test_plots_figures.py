@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +17,11 @@ from simulator import InputError, simulate
 from simulator.plots import (
     batch_figure,
     batch_frame,
+    latencies_figure,
     plot_batch,
     plot_timeline,
     save_figure,
+    svg_of,
     timeline_figure,
     timeline_frame,
 )
@@ -267,3 +270,10 @@ def test_published_conversations_make_a_small_file(shared, tmp_path):
     results = {policy: simulate(str(path), policy, load="saturated", num_prompts=3000) for policy in ("static", "vllm")}
     written = save_figure(timeline_figure(results), tmp_path / "timeline.svg").stat().st_size
     assert 20_000 < written < 500_000
+
+
+def test_a_logarithmic_axis_has_plain_numbers_and_dollars_are_dollars() -> None:
+    run = {f"{stem}_ttft_ms": value for stem, value in (("median", 20_000), ("mean", 30_000), ("p99", 60_000))}
+    drawn = svg_of(latencies_figure({"a_$5_$6_^": run}))
+    assert "mathdefault" not in drawn
+    assert re.findall(r"<!-- (\S+000) -->", drawn)[:2] == ["20,000", "30,000"]

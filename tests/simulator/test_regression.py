@@ -105,6 +105,9 @@ def test_it_is_exact_for_the_same_version_and_the_same_step_times() -> None:
         "exact: the same version and the same step times",
         "exact: the same version, and other step times because they were asked for", "exact: the same version"]
     assert str(tolerances(before, side({}, kind="measured"), {}).default) == "5%"
+    ideal = [side({}, origin=plain | {"cost_model": "roofline", "cost_digest": digest, "step_error": 0.0})
+             for digest in "ab"]
+    assert str(tolerances(*ideal, {}).default) == "exact"    # another GPU, or other code: nobody calibrated it
 
 
 # Names
@@ -287,6 +290,34 @@ def test_answers_to_two_questions_are_not_compared() -> None:
         "request_rate was inf, and is 5.0: these are answers to two questions"}
 
 
+def test_null_is_an_answer_too() -> None:
+    """No limit and one of 8 are two questions; a file that says nothing of it may have had either."""
+    free, bound, silent = (side_of("a.json", bench([(0.1, [0.1], 2)], **more))
+                           for more in ({"max_concurrency": None}, {"max_concurrency": 8}, {}))
+    assert {change.reason for change in compare(free, bound, EXACT)} == {
+        "max_concurrency was none, and is 8: these are answers to two questions"}
+    assert {change.verdict for each in (free, bound) for change in compare(silent, each, EXACT)} == {"same"}
+    simulated = side({"output_throughput": 5.0}, conditions={"request_rate": None})
+    assert compare(simulated, side_of("a.json", bench([(0.1, [0.1], 2)])), EXACT)[0].verdict == "same"
+
+
+def test_of_another_trace_only_a_rerun_is_compared() -> None:
+    one, other = (side({"completed": 5}, origin={"trace_digest": digest}, scenario={"seed": 0}) for digest in "ab")
+    assert compare(one, other, EXACT)[0].reason == "trace was a, and is b: these are answers to two questions"
+    assert compare(one, other, EXACT, rerun=True)[0].verdict == "same"
+
+
+def test_what_the_baseline_did_not_measure_is_told_so() -> None:
+    [found] = compare(side({"dollars": None}), side({"dollars": 1.0}), EXACT, ["dollars"])
+    assert (found.verdict, found.reason) == ("not compared", "the baseline did not measure it")
+
+
+@pytest.mark.parametrize("name", ["request_goodput", "jain_index"])
+def test_what_counts_promises_kept_depends_on_them(name: str) -> None:
+    strict, lax = (side({name: 1.0}, definitions={**DEFINITIONS, "goodput": told}) for told in ("ttft:1", "ttft:9"))
+    assert compare(strict, lax, EXACT)[0].reason == "its definition differs (goodput): ttft:1, now ttft:9"
+
+
 def test_repetitions_widen_the_tolerance_of_what_scatters() -> None:
     """In one job figures lie 0.3% apart, between machines 26%: the tolerance follows what was seen."""
     sides = [side_of("a.json", bench([(0.1, [0.1], 2)], output_throughput=value, request_throughput=1.0))
@@ -298,6 +329,18 @@ def test_repetitions_widen_the_tolerance_of_what_scatters() -> None:
     assert found.notes == ("the mean of 3 results",)
     with pytest.raises(InputError, match="were not made alike"):
         merged([sides[0], replace(sides[1], conditions={"num_prompts": 7})])
+    with pytest.raises(InputError, match="were not made alike"):
+        merged([sides[0], replace(sides[1], origin={"model_id": "another"})])
+
+
+def test_runs_of_other_seeds_are_repetitions_and_those_of_other_policies_are_not() -> None:
+    """Two policies as repetitions would lie so far apart that anything is within their scatter."""
+    def ran(value: float, trace: str, **asked: Any) -> Side:
+        return side({"steps": value}, origin={"trace_digest": trace}, scenario={"policy": "vllm", "seed": 0, **asked})
+    found = merged([ran(9, "a"), ran(11, "b", seed=1)])
+    assert (found.metrics["steps"], found.spread["steps"]) == (10, 0.2)
+    with pytest.raises(InputError, match="were not made alike"):
+        merged([ran(9, "a"), ran(100, "a", policy="static")])
 
 
 def test_one_run_does_not_gate_on_what_one_run_does_not_tell() -> None:

@@ -244,6 +244,13 @@ def test_a_profile_calibrated_anew_may_scatter_as_it_states(baseline: Path) -> N
     assert not regression.regress("profile.json", tolerance={"all": "exact"}).passed
 
 
+def test_graphs_are_a_setting_and_no_calibration(baseline: Path) -> None:
+    """Padding to captured sizes makes some steps longer: a change that was asked for, and by no means scatter."""
+    [found] = regression.regress(baseline, cuda_graph_sizes="vllm").compared
+    assert found.outcome == REGRESSION
+    assert [str(each) for each in found.differences] == ["cuda_graph_sizes none -> vllm"]
+
+
 def test_a_result_stands_for_a_baseline_or_for_a_run(baseline: Path) -> None:
     sim.run(TIGHT).save("run.json", detailed=True)
     sim.run(TIGHT.but(knobs={"max_num_seqs": 4})).save("slow.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -135,7 +136,7 @@ def test_only_the_script_of_the_page_may_run(tmp_path: Path) -> None:
     ('<image href="data:image/png;base64,AA=="/>', '<image href="data:image/png;base64,AA=="></image>'),
     ('<image href="http://a.b/c.png"/>', '<image href=""></image>'),
     ('<use href="other.svg#a"/>', '<use href=""></use>'),
-    ('<path fill="url(http://a.b)"/>', "<path></path>"),
+    ('<path fill="url(http://a.b)"/>', "<path></path>"), ('<path style="fill: URL(http://a.b)"/>', "<path></path>"),
     ("<style>* {}</style><metadata/><script/><foreignObject/><a/><animate/>", ""),
     ('<path onclick="a()" stroke="red"/>', '<path stroke="red"></path>')])
 def test_of_a_drawing_only_what_draws_comes_through(inside: str, kept: str) -> None:
@@ -143,7 +144,9 @@ def test_of_a_drawing_only_what_draws_comes_through(inside: str, kept: str) -> N
         f'<svg role="img" aria-label="x" viewBox="0 0 9 9">{kept}</svg>')
 
 
-@pytest.mark.parametrize("text", ["", "<svg", "<html/>", "<svg/>", '<!DOCTYPE x [<!ENTITY a "b">]><svg/>'])
+@pytest.mark.parametrize("text", [
+    "", "<svg", "<html/>", "<svg/>", '<!DOCTYPE x [<!ENTITY a "b">]><svg/>',
+    SVG.format("<g>" * 5000 + "</g>" * 5000)])
 def test_what_is_no_drawing_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"batch\.svg: it .*: draw it again, or take it away") as error:
         report(written(tmp_path, batch=text))
@@ -189,7 +192,7 @@ def test_definitions_are_of_what_occurs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("content", "message"), [
     (None, "holds nothing to report"), ("{", "half-written, or no JSON"), ("[]", "has no account of itself"),
     ("{}", "has no account of itself"), ('{"account": {}}', "is not as batchsim writes it"),
-    ('{"account": 5}', "is not as batchsim writes it"),
+    ('{"account": 5}', "is not as batchsim writes it"), ('{"account": "\\ud800"}', "half-written, or no JSON"),
     ('{"account": {"question": "", "answer": [], "facts": [], "warnings": [], "tables": [{}]}}', "a table is not as"),
     (json.dumps({"account": Account("", (), (Table("T", ("a",), (("1", "2"),)),)).plain()}), "do not fit its header")])
 def test_what_cannot_be_told_is_refused_in_one_line(content: str | None, message: str, tmp_path: Path) -> None:
@@ -203,10 +206,32 @@ def test_what_cannot_be_told_is_refused_in_one_line(content: str | None, message
 
 def test_a_run_that_lacks_a_name_is_refused(tmp_path: Path) -> None:
     document = json.loads((run_of(tmp_path) / "run.json").read_text())
+    for change, fault in (({"mean_ttft_ms": "x"}, "ValueError"), ({"batch_over_time": 5}, "TypeError"),
+                          ({"p99_ttft_ms": 10**400}, "OverflowError")):
+        (tmp_path / "run.json").write_text(json.dumps(document | change))
+        with pytest.raises(InputError, match=rf"run is not as batchsim writes a run \({fault}"):
+            report(tmp_path)
     del document["num_prompts"]
     (tmp_path / "run.json").write_text(json.dumps(document))
     with pytest.raises(InputError, match=r"run is not as batchsim writes a run \(KeyError"):
         report(tmp_path)
+
+
+def test_odd_names_are_shown_and_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
+    """Names hold dollars, which are no formula, and bytes that are no character; a folder or a dead link is no run."""
+    for name in (b"$x_$.json", b"\xff.json", b"<b>.json"):
+        run_of(tmp_path, os.fsdecode(name))
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "dead.json").symlink_to("nowhere")
+    found = Reader(report(tmp_path))
+    assert {"$x_$.json", "\\xff.json", "<b>.json"} <= set(found.text)
+    assert not {"folder.json", "dead.json"} & set(found.text)
+
+
+def test_a_list_of_figures_that_is_none_shows_none(tmp_path: Path) -> None:
+    document = json.loads((written(tmp_path, batch=SVG.format("")) / "comparison.json").read_text())
+    (tmp_path / "comparison.json").write_text(json.dumps(document | {"figures": 5}))
+    assert "<figure>" not in report(tmp_path)
 
 
 def test_no_directory(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.errors import InputError
-from simulator.saved import write_whole
+from simulator.saved import readable, write_whole
 from simulator.scenarios import read_scenario
 from simulator.scenarios.recording import IN_MEMORY
 from simulator.studies.regression.recorded import read_json, read_side
@@ -49,7 +49,7 @@ class Baseline:
     @property
     def name(self) -> str:
         """What it is called in a report."""
-        return Path(self.path).stem
+        return Path(readable(self.path)).stem
 
     def to_json(self) -> str:
         """The file's text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from simulator.studies.regression.names import belongs, better, hint, label
 from simulator.studies.regression.side import CONDITIONS, NOT_STATED, Side, defined_by
@@ -56,12 +56,16 @@ class Change:
         return label(self.name)
 
 
-def compare(before: Side, after: Side, tolerances: Tolerances, wanted: Sequence[str] = ()) -> tuple[Change, ...]:
-    """Every metric that the baseline measured, or those that are wanted."""
-    unlike = "" if before.scenario and after.scenario else _unlike(before, after)
+def compare(before: Side, after: Side, tolerances: Tolerances, wanted: Sequence[str] = (), *,
+            rerun: bool = False) -> tuple[Change, ...]:
+    """Every metric that the baseline measured, or those that are wanted.
+
+    Where the current side is a rerun, other conditions and another trace are a change that somebody asked for.
+    """
+    unlike = "" if rerun and before.scenario else _unlike(before, after)
     changes = [_change(name, before, after, tolerances.of(name), unlike) for name in _names(before, after, wanted)]
     unknown = [each for each in wanted if not any(belongs(change.name, each) for change in changes)]
-    return (*changes, *(_absent(each) for each in unknown))
+    return (*changes, *(_absent(each, before) for each in unknown))
 
 
 def _names(before: Side, after: Side, wanted: Sequence[str]) -> Iterator[str]:
@@ -105,13 +109,24 @@ def _reason(name: str, before: Side, after: Side) -> str:
 
 
 def _unlike(before: Side, after: Side) -> str:
-    """Why two runs that nobody can run again have too little in common; nothing if they do."""
-    for name in CONDITIONS:
-        was, now = before.conditions.get(name), after.conditions.get(name)
-        if was is not None and now is not None and was != now:
-            return f"{name} was {was}, and is {now}: these are answers to two questions"
+    """Why two runs as they stand have too little in common; nothing if they do. Null is "none" of two of a kind; else
+    the one may not tell what the other does.
+    """
+    traces = [side.origin.get("trace_digest") for side in (before, after)]
+    pairs = [("trace", *traces)] if all(traces) else []
+    pairs += [(name, before.conditions[name], after.conditions[name]) for name in CONDITIONS
+              if name in before.conditions and name in after.conditions]
+    for name, was, now in pairs:
+        if was != now and (before.kind == after.kind or None not in (was, now)):
+            return f"{name} was {_told(was)}, and is {_told(now)}: these are answers to two questions"
     return ""
 
 
-def _absent(name: str) -> Change:
-    return Change(name, None, None, Tolerance(), "not compared", f"the baseline has no such metric{hint(name)}")
+def _told(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
+def _absent(name: str, before: Side) -> Change:
+    known = any(belongs(each, name) for each in before.metrics)
+    reason = "the baseline did not measure it" if known else f"the baseline has no such metric{hint(name)}"
+    return Change(name, None, None, Tolerance(), "not compared", reason)

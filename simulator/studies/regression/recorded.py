@@ -6,7 +6,6 @@ file itself says by another definition is told. Where it has none, what cannot b
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from simulator.engine_runs.run import number as seconds
 from simulator.engine_runs.run import tokens
 from simulator.errors import InputError
 from simulator.metrics import json_keys
+from simulator.saved import parsed
 from simulator.scenarios import read_scenario
 from simulator.studies.regression.names import STEM
 from simulator.studies.regression.side import (
@@ -64,10 +64,10 @@ def read_side(path: str | os.PathLike[str]) -> Side:
 def read_json(where: str) -> Any:
     """What a file of JSON says. Raises InputError if it is none."""
     try:
-        return json.loads(Path(where).read_text("utf-8"))
+        return parsed(Path(where))
     except OSError as error:
         raise InputError(f"{where}: cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise InputError(f"{where}: is not JSON") from None
 
 
@@ -78,7 +78,7 @@ def side_of(where: str, document: Any) -> Side:
                          "`batchsim baseline save` wrote")
     if str(document.get("backend", "")).startswith(OURS):
         return _ours(document)
-    conditions = {name: document.get(name) for name in CONDITIONS}
+    conditions = _conditions(document)
     origin = {name: document[name] for name in ("backend", "model_id") if document.get(name)}
     told = {**DEFINITIONS, "itl": NOT_STATED, "goodput": NOT_STATED}
     if not all(name in document for name in ARRAYS):
@@ -96,7 +96,7 @@ def merged(sides: Sequence[Side]) -> Side:
     if not others:
         return first
     for other in others:
-        if (other.kind, other.definitions, other.conditions) != (first.kind, first.definitions, first.conditions):
+        if _how(other) != _how(first):
             raise InputError("these results were not made alike, so they are no repetitions: give one of them")
     names = [name for name in first.metrics if all(side.metrics.get(name) is not None for side in sides)]
     values = {name: [side.metrics[name] or 0.0 for side in sides] for name in names}
@@ -106,11 +106,23 @@ def merged(sides: Sequence[Side]) -> Side:
                 (f"the mean of {len(sides)} results", *first.notes))
 
 
+def _how(side: Side) -> tuple[Any, ...]:
+    """How it was made; repetitions have all of it in common, and other seeds, so other requests."""
+    origin = {name: value for name, value in side.origin.items() if name != "trace_digest"}
+    scenario = {name: value for name, value in (side.scenario or {}).items() if name != "seed"}
+    return side.kind, side.definitions, side.conditions, origin, scenario
+
+
 def _ours(document: Mapping[str, Any]) -> Side:
     origin = {name: document.get(name) for name in ("simulator_version", "policy_version", "trace_digest",
                                                     "cost_model")}
     return Side("simulated", measured(document), definitions(document),
-                {name: document.get(name) for name in CONDITIONS}, origin, document.get("scenario"))
+                _conditions(document), origin, document.get("scenario"))
+
+
+def _conditions(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What the file tells of them; null is an answer too."""
+    return {name: document[name] for name in CONDITIONS if name in document}
 
 
 def _latencies(where: str, document: Mapping[str, Any]) -> Latencies:

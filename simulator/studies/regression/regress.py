@@ -14,7 +14,7 @@ from typing import Any
 from simulator.errors import InputError
 from simulator.policies import Policy
 from simulator.policies.making import make_policies, reference_of
-from simulator.saved import MANIFEST
+from simulator.saved import MANIFEST, readable
 from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios import ScenarioFile, read_scenario
 from simulator.scenarios.recording import FILES
@@ -26,7 +26,7 @@ from simulator.studies.regression.comparing import compare
 from simulator.studies.regression.found import Compared, Regression
 from simulator.studies.regression.recorded import merged
 from simulator.studies.regression.side import Side, simulated
-from simulator.studies.regression.tolerances import UNKNOWN, stated, tolerances
+from simulator.studies.regression.tolerances import UNKNOWN, over, stated, tolerances
 
 Source = Scenario | ScenarioFile | str | os.PathLike[str]
 """Of what is to run: a scenario, or the file of one."""
@@ -81,14 +81,14 @@ def regress(baseline: str | os.PathLike[str], scenario: Source | None = None, *,
     errors: list[Exception] = []
     for number, path in enumerate(paths):
         if told:
-            told(path.stem, number, len(paths))
+            told(readable(path.stem), number, len(paths))
         try:
             known = read_baseline(path) if path.exists() else None
-            found.append(Compared(path.stem, reason=reason) if known is None else
+            found.append(Compared(readable(path.stem), reason=reason) if known is None else
                          _compared(known, scenario, results, metrics, tolerance or {}, changes))
         except HOPELESS as error:
             errors.append(error)
-            found.append(Compared(path.stem, reason=" ".join(str(error).split()), wrong=True))
+            found.append(Compared(readable(path.stem), reason=" ".join(str(error).split()), wrong=True))
     if errors and len(errors) == len(paths):
         raise errors[0]
     return Regression(tuple(found), "" if found else reason)
@@ -116,16 +116,19 @@ def _accepted(found: Compared, reason: str) -> Baseline:
         raise InputError(f"{found.reason or found.name}, so there is nothing to accept")
     if not known.kept:
         raise InputError(f"{known.path}: is a plain result, which keeps no history: save it as a baseline first")
+    if known.side.scenario is not None and current.scenario is None:
+        raise InputError(f"{known.path}: can be run again, and a measurement cannot: save it as a baseline of its own")
     changes = {change.name: (change.before, change.after) for change in found.changes if change.verdict != "same"}
     return known.accepted(current, reason, changes)
 
 
 def _baselines(path: Path) -> tuple[list[Path], str]:
     """The files of baselines, and why there would be none."""
+    where = readable(path)
     if not path.is_dir():
-        return [path], f"{path} does not exist: make it with `batchsim baseline save`"
+        return [path], f"{where} does not exist: make it with `batchsim baseline save`"
     files = sorted(each for each in path.glob("*.json") if each.name != MANIFEST)
-    return files, f"{path}/ holds no baseline (*.json): make some with `batchsim baseline save`"
+    return files, f"{where}/ holds no baseline (*.json): make some with `batchsim baseline save`"
 
 
 def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics: Sequence[str],
@@ -139,9 +142,9 @@ def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics:
             raise
         raise InputError(f"{error} (the files of {known.path} are looked for from the folder that one stands in, so go "
                          "to the one in which it was saved)") from None
-    allowed = tolerances(known.side, side, {**known.tolerances, **texts})
-    found = Compared(known.name, compare(known.side, side, allowed, metrics), "", known, side, allowed,
-                     tuple(differences(known.side, side)))
+    allowed = tolerances(known.side, side, over(known.tolerances, texts))
+    changed = compare(known.side, side, allowed, metrics, rerun=current is not None)
+    found = Compared(known.name, changed, "", known, side, allowed, tuple(differences(known.side, side)))
     if not found.changes:
         return replace(found, reason="the baseline and the current result have no metric in common")
     if not any(change.tolerance.gates for change in found.changes):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal
 
-from cost_models import CostModel, CostModelError, StepShape
+from cost_models import CapturedGraphs, CostModel, CostModelError, StepShape
 from simulator.distribution import PERCENTILE_METHOD
 from simulator.result import Result
 from simulator.scenarios.recording import plain
@@ -19,10 +19,12 @@ from simulator.studies.regression.names import NAMES, metric_of
 
 Kind = Literal["simulated", "measured"]
 CONDITIONS = ("num_prompts", "request_rate", "burstiness", "max_concurrency")
-"""What two runs that nobody can run again must have in common."""
+"""What two runs as they stand must have in common, as well as the trace."""
 DEFINITIONS = {"tpot": "the first token excluded", "itl": "between tokens", "percentiles": PERCENTILE_METHOD,
                "std": "population"}
 """How a simulated run measures what other tools measure otherwise."""
+PROMISED = ("request_goodput", "jain_index")
+"""Metrics that count who was served as promised, and so depend on the promises."""
 NOT_STATED = "not stated"
 SIZES = ("kv_capacity_tokens", "max_model_len")
 """What follows from the model and the GPU, if nobody sets it."""
@@ -71,9 +73,12 @@ class Side:
         return float(self.origin.get("step_error") or 0.0)
 
     def refitted(self, other: Side) -> bool:
-        """Whether both price steps by a cost model of the same name that has other times."""
+        """Whether both price steps by a cost model of the same name that has other times, and that states how far
+        they scatter: what states nothing was calibrated by nobody, and has other times where something else is priced.
+        """
         names, digests = ([side.origin.get(key) for side in (self, other)] for key in ("cost_model", "cost_digest"))
-        return names[0] == names[1] and None not in digests and digests[0] != digests[1]
+        stated = self.step_error or other.step_error
+        return bool(stated) and names[0] == names[1] and None not in digests and digests[0] != digests[1]
 
 
 def simulated(result: Result) -> Side:
@@ -115,7 +120,7 @@ def definitions(document: Mapping[str, Any]) -> dict[str, str]:
 def defined_by(name: str) -> list[str]:
     """The definitions that a name of the JSON depends on."""
     metric = metric_of(name)
-    found = [metric] if metric in ("tpot", "itl") else ["goodput"] if metric == "request_goodput" else []
+    found = [metric] if metric in ("tpot", "itl") else ["goodput"] if metric in PROMISED else []
     if name.startswith(("median_", "p")) and name.endswith("_ms"):
         found.append("percentiles")
     return [*found, "std"] if name.startswith("std_") else found
@@ -129,7 +134,10 @@ def step_error(cost: CostModel) -> float:
 
 
 def _digest(cost: CostModel) -> str | None:
-    """Of the times of some steps of every kind; None for a model that does not price all of them."""
+    """Of the times of some steps of every kind; None for a model that does not price all of them. Graphs are a setting,
+    so the times are those of the model inside.
+    """
+    cost = cost.cost if isinstance(cost, CapturedGraphs) else cost
     decodes = [(rows, rows * context) for rows, context in product((1, 7, 32, 200), (100, 1000, 5000))]
     chunks = [((new, prior),) for new, prior in product((16, 500, 3000), (0, 1024))]
     shapes = [StepShape(*each) for each in decodes] + [StepShape(0, 0, each) for each in chunks]

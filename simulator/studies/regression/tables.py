@@ -140,6 +140,9 @@ def differing(each: Compared) -> str:
     """In what the two runs differ, in a sentence."""
     if each.differences:
         return f"The runs differ in: {', '.join(map(str, each.differences))}."
-    known = each.baseline and each.baseline.side.scenario and each.current and each.current.scenario
+    sides = [side for side in (each.baseline and each.baseline.side, each.current) if side]
+    if len({side.kind for side in sides}) > 1:
+        return "The one is a simulation, the other a measurement."
+    known = bool(sides) and all(side.scenario for side in sides)
     return ("The two runs have the same scenario, files and version: what differs is the code." if known else
             "In what the two runs differ, these files do not tell.")

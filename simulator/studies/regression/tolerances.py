@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, isfinite
 
 from simulator.errors import InputError
-from simulator.studies.regression.names import check, extreme, metric_of
+from simulator.studies.regression.names import belongs, check, extreme, metric_of
 from simulator.studies.regression.side import Side
 
 ROUNDING = 1e-9
@@ -98,6 +98,13 @@ class Tolerances:
 def stated(texts: Mapping[str, str]) -> dict[str, Tolerance]:
     """Tolerances as somebody wrote them, by metric, name of the JSON, or ALL. Raises InputError for any other name."""
     return {name if name == ALL else check(name): Tolerance.read(text) for name, text in texts.items()}
+
+
+def over(known: Mapping[str, str], texts: Mapping[str, str]) -> dict[str, str]:
+    """What a baseline states, and over it what somebody states now: for a metric, of all of its statistics as well."""
+    kept = {name: text for name, text in known.items()
+            if ALL not in texts and not any(belongs(name, each) for each in texts)}
+    return {**kept, **texts}
 
 
 def tolerances(before: Side, after: Side, texts: Mapping[str, str]) -> Tolerances:
