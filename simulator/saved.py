@@ -10,6 +10,9 @@ from typing import Any
 
 from simulator.errors import InputError
 
+MANIFEST = "manifest.json"
+"""What a folder of results has beside them: each file with its checksum."""
+
 
 def write_whole(path: Path, text: str | Iterable[str]) -> None:
     """Write a file whole or not at all; a text in pieces need never be in memory as one."""

@@ -6,10 +6,11 @@ The object also tells which of them were typed, for a flag left alone must not o
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 from typer import Context
 
@@ -25,8 +26,11 @@ class Flags:
     given: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
 
 
-def with_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn each parameter that is annotated with a dataclass into the fields of that class, as flags."""
+def with_flags(command: Callable[..., None], *, show_defaults: bool = True) -> Callable[..., None]:
+    """Turn each parameter that is annotated with a dataclass into the fields of that class, as flags.
+
+    A command whose flags are worth something else when left alone leaves their defaults out of its help.
+    """
     hints = get_type_hints(command, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     own = [each.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[each.name])
@@ -39,7 +43,8 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
         command(**values, **filled)
 
     context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=Context)
-    flags = [context, *own, *(parameter for group in groups.values() for parameter in _parameters(group))]
+    parameters = [parameter for group in groups.values() for parameter in _parameters(group)]
+    flags = [context, *own, *(parameters if show_defaults else map(_silent, parameters))]
     called.__signature__ = Signature(flags)    # type: ignore[attr-defined]
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in flags}
     return called
@@ -79,6 +84,15 @@ def _spelled(name: str, hint: Any) -> str:
     said = [word for option in options for word in (option.default, *(option.param_decls or ()))
             if str(word).startswith("--")]    # behind Annotated the first name is where a default would be
     return str(said[0]) if said else f"--{name.replace('_', '-')}"
+
+
+def _silent(parameter: Parameter) -> Parameter:
+    """The same flag with no default in the help."""
+    kind, *options = get_args(parameter.annotation)
+    silent = tuple(map(copy, options))
+    for option in silent:
+        option.show_default = False
+    return parameter.replace(annotation=Annotated[(kind, *silent)])
 
 
 def _parameters(group: Any) -> list[Parameter]:

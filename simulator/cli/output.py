@@ -18,10 +18,9 @@ from typing import Any
 from simulator.cli.console import as_json
 from simulator.errors import InputError
 from simulator.result import Result
-from simulator.saved import write_whole
+from simulator.saved import MANIFEST, write_whole
 from simulator.version import __version__
 
-MANIFEST = "manifest.json"
 WRITER = "batchsim"
 
 

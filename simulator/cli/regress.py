@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,14 +24,14 @@ from simulator.studies import regression
 from simulator.studies.regression import Regression
 from simulator.studies.regression.baseline import entry
 from simulator.studies.regression.pictures import frame
-from simulator.studies.regression.tables import tables
+from simulator.studies.regression.tables import counts, tables, unread
 
 FINDINGS, SUMMARY, JUNIT, FIGURE = "regression.json", "regression.md", "regression.xml", "regression.svg"
 WRITTEN = (FIGURE, SUMMARY, JUNIT, FINDINGS)
 REGRESS_DIR = "batchsim-regress"
 
 
-@with_flags
+@partial(with_flags, show_defaults=False)
 def regress(simulated: Simulated, common: Common,
             baseline: Annotated[str, Option(metavar="FILE|DIR", rich_help_panel=CHECK, help=(
                 "What `batchsim baseline save` wrote, a folder of such files, or a result of `vllm bench serve` or "
@@ -56,8 +57,9 @@ def regress(simulated: Simulated, common: Common,
             = False) -> None:
     """Run a baseline's scenario again, and say whether anything is not what it was, and what is to blame.
 
-    Exact by default: what is simulated again by the same version must not even improve. Flags and --scenario change
-    what is run. Exit status 0 for a pass, 1 for a regression, 3 where nothing was compared, 2 for wrong input.
+    Exact by default: what is simulated again by the same version must not even improve. A flag that is left out is
+    what the baseline's scenario says; flags and --scenario change what is run. Exit status 0 for a pass, 1 for a
+    regression, 3 where nothing was compared, 2 for wrong input.
     """
     directory = ResultDirectory(REGRESS_DIR if result_dir is None else result_dir, force=force)
     directory.check(WRITTEN)
@@ -74,12 +76,16 @@ def regress(simulated: Simulated, common: Common,
             baseline, simulated.file, results=result or (), tolerance=tolerances(tolerance), told=bar.many,
             metrics=() if metrics is None else values.words("--metrics", metrics), **changes)
     directory.write(files(found))
-    _tell(found, common)
+    accepted = None if accept is None else [each.path for each in regression.accept(found, accept)]
+    if common.json:
+        print(as_json(found.to_dict() | ({} if accepted is None else {"accepted": accepted})), end="")
+    elif accepted is None:
+        _tell(found)
+    else:
+        _tell_accepted(found, accepted)
     if not common.quiet and not common.json:
         note(f"written to {directory.path}/: {', '.join(WRITTEN)}")
-    if accept is not None:
-        _accept(found, accept)
-    elif found.status:
+    if accepted is None and found.status:
         raise Exit(found.status)
 
 
@@ -105,17 +111,17 @@ def files(found: Regression) -> dict[str, bytes]:
         {FIGURE: regression_figure(frame(found), found.verdict())})
 
 
-def _tell(found: Regression, common: Common) -> None:
-    if common.json:
-        print(as_json(found.to_dict()), end="")
-        return
+def _tell(found: Regression) -> None:
     answers().print(Text(found.verdict(), style="bold"))
+    for line in unread(found):
+        answers().print(Text(line))
     for table in tables(found):
         print_table(answers(), table)
 
 
-def _accept(found: Regression, reason: str) -> None:
-    """Write the baselines anew that something changed for."""
-    accepted = regression.accept(found, reason)
-    note(f"accepted: {', '.join(each.path for each in accepted)}" if accepted else
-         "nothing has changed, so nothing was written")
+def _tell_accepted(found: Regression, accepted: list[str]) -> None:
+    """What became of each baseline; what has moved is in the files, and in its history."""
+    for each in found.compared:
+        path = each.baseline.path if each.baseline else each.name
+        told = f"Accepted: {path}, {counts(each)}" if path in accepted else f"Unchanged: {path}"
+        answers().print(Text(f"{told}.", style="bold"))

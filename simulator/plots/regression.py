@@ -21,7 +21,8 @@ ROW, MARGIN = 0.24, 0.8
 """Inches: a metric, and what stands above and below all of them."""
 WIDEST, NARROWEST = 1.0, 0.01
 """The shares of the baseline that the axis reaches at most and at least, either way."""
-LOOKS = {"worse": (VERMILION, "X"), "better": (BLUE, "D"), "changed": (ORANGE, "s"), "same": (SOFT, "o")}
+LOOKS = {"worse": (VERMILION, "X"), "better": (BLUE, "D"), "changed": (ORANGE, "s"), "same": (SOFT, "o"),
+         "told only": (SOFT, "v")}
 WORDS = {"same": "within its tolerance", "changed": "changed, neither better nor worse"}
 BAND = "#e4edf4"
 

@@ -13,9 +13,7 @@ from simulator.errors import InputError
 from simulator.report.drawings import drawing
 from simulator.report.elements import Markup
 from simulator.report.runs import account_of
-from simulator.saved import parsed, readable
-
-MANIFEST = "manifest.json"
+from simulator.saved import MANIFEST, parsed, readable
 
 
 class Picture(NamedTuple):

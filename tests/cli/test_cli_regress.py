@@ -16,6 +16,8 @@ import pytest
 import yaml
 from oldest_first import SOURCE
 
+from simulator.version import __version__
+
 Call = Callable[..., tuple[int, str, str]]
 SCENARIO = "num_prompts: 60\nload: saturated\nkv_capacity_tokens: 6000\nmax_model_len: 4000\n"
 WRITTEN = ["regression.json", "regression.md", "regression.svg", "regression.xml"]
@@ -65,7 +67,7 @@ def test_a_scenario_that_changed_is_compared(saved: Call) -> None:
     status, out, _ = saved("regress", "--baseline", "base.json", "--scenario", "chat.yaml", "--json")
     [each] = json.loads(out)["baselines"]
     assert status == 1
-    assert each["told"] == "The runs differ in: max_num_seqs none -> 4."
+    assert each["told"] == "The runs differ in: max_num_seqs 1024 by default -> 4."
     assert saved("regress", "--baseline", "base.json", "--set", "max_num_seqs=4", "--json")[1] == out
 
 
@@ -111,14 +113,23 @@ def test_bad_input_ends_with_2(saved: Call, refused: Callable[..., str]) -> None
 def test_a_change_that_is_meant_goes_in_with_its_reason(saved: Call) -> None:
     changed = ("regress", "--baseline", "base.json", "--set", "max_num_seqs=4")
     assert saved(*changed)[0] == 1
-    status, _, err = saved(*changed, "--accept", "four are enough")
+    status, out, err = saved(*changed, "--accept", "four are enough")
     assert status == 0
-    assert err.endswith("accepted: base.json\n")
+    assert re.fullmatch(r"Accepted: base\.json, \d+ worse, \d+ better, \d+ changed\.\n", out)
+    assert err.startswith("written to batchsim-regress/: ")
     history = json.loads(Path("base.json").read_text())["history"]
     assert [entry["reason"] for entry in history] == ["saved", "four are enough"]
     assert saved("regress", "--baseline", "base.json")[0] == 0
-    status, _, err = saved("regress", "--baseline", "base.json", "--accept", "again")
-    assert (status, err.splitlines()[-1]) == (0, "nothing has changed, so nothing was written")
+    status, out, _ = saved("regress", "--baseline", "base.json", "--accept", "again")
+    assert (status, out) == (0, "Unchanged: base.json.\n")
+    told = json.loads(saved(*changed, "--accept", "so", "--json")[1])
+    assert (told["outcome"], told["accepted"]) == ("pass", [])
+
+
+def test_the_help_tells_no_defaults_where_the_baseline_has_them(batchsim: Call) -> None:
+    out = batchsim("regress", "--help")[1]
+    assert "[default:" not in out
+    assert "[default: h100-80]" in batchsim("baseline", "save", "--help")[1]
 
 
 def test_tolerances_are_kept_with_the_baseline_and_flags_win(saved: Call) -> None:
@@ -146,7 +157,7 @@ def test_measurements_of_an_engine(saved: Call) -> None:
     assert (status, out.splitlines()[0]) == (0, "the mean of 2 results")
     assert saved("regress", "--baseline", "both.json", "--result", "worse.json")[0] == 1
     assert saved("regress", "--baseline", "both.json", "--result", "base1.json")[0] == 0
-    assert "say the same of how they were made" in saved("regress", "--baseline", "base1.json", "--result",
+    assert "these files do not tell" in saved("regress", "--baseline", "base1.json", "--result",
                                                          "worse.json")[1]
     asked = json.loads(Path("base.json").read_text())["conditions"]
     Path("same.json").write_text(json.dumps(base | asked))
@@ -194,6 +205,33 @@ def test_half_a_character_in_a_baseline_is_refused(saved: Call, refused: Callabl
     assert refused("regress", "--baseline", "half.json") == "half.json: is not JSON"
 
 
+def test_of_a_folder_one_bad_baseline_hides_no_other(saved: Call) -> None:
+    """The others are compared, all files are written, and the exit status is that of wrong input."""
+    Path("all").mkdir()
+    Path("all/good.json").write_bytes(Path("base.json").read_bytes())
+    Path("all/bad.json").write_text("{")
+    Path("all/engine.json").write_text(json.dumps({"backend": "vllm", "completed": 1, "duration": 2.0}))
+    for changed, outcome in (([], "pass"), (["--set", "max_num_seqs=4"], "regression")):
+        status, out, _ = saved("regress", "--baseline", "all", *changed)
+        assert status == 2
+        assert out.startswith("Wrong input. Of 3 baselines 2 cannot be read: bad, engine; 1 ")
+        assert "\nbad: all/bad.json: is not JSON\nengine: all/engine.json: has no scenario to run again" in out
+        files = written()
+        assert [each["outcome"] for each in json.loads(files["regression.json"])["baselines"]] == [
+            "wrong input", "wrong input", outcome]
+        assert "all/bad.json: is not JSON" in files["regression.md"].decode()
+        error = ElementTree.fromstring(files["regression.xml"]).find("testsuite/testcase/error")
+        assert error is not None
+        assert error.attrib == {"message": "all/bad.json: is not JSON", "type": "wrong input"}
+
+
+def test_what_run_wrote_into_a_folder_is_a_baseline(saved: Call) -> None:
+    saved("run", "--scenario", "chat.yaml", "-o", "run1", "--result-filename", "mine.json")
+    assert sorted(path.name for path in Path("run1").iterdir()) == ["manifest.json", "mine.json"]
+    status, out, _ = saved("regress", "--baseline", "run1")
+    assert (status, out) == (0, "Pass. mine: 66 metrics within their tolerances.\n")
+
+
 def test_the_same_bytes_under_any_hash_seed_locale_and_zone(saved: Call, tmp_path: Path) -> None:
     Path("victims.py").write_text(SOURCE)
     saved("regress", "--baseline", "base.json", "--policy", "victims.py:OldestFirst", "-o", "here")
@@ -223,17 +261,43 @@ def test_the_test_of_the_readme_holds_and_breaks(saved: Call) -> None:
     document = json.loads(Path("baselines/chat.json").read_text())
     document["metrics"]["steps"] += 1
     Path("baselines/chat.json").write_text(json.dumps(document))
-    with pytest.raises(AssertionError, match=r"Regression\. chat: 1 better of 66 metrics"):
+    with pytest.raises(AssertionError, match=r"Changed\. chat: 1 better of 66 metrics\. An exact"):
         names["test_serving_is_what_it_was"]()
 
 
+def steps(wanted: str) -> list[dict[str, Any]]:
+    """Of the only job of the workflow of the README that has these words."""
+    [job] = yaml.safe_load(blocks("yaml", wanted))["jobs"].values()
+    found: list[dict[str, Any]] = job["steps"]
+    return found
+
+
 def test_the_workflow_of_the_readme_is_one() -> None:
-    """It runs what there is, and shows the summary and keeps the files also after a failure."""
-    [job] = yaml.safe_load(blocks("yaml", "GITHUB_STEP_SUMMARY"))["jobs"].values()
-    commands = [step["run"] for step in job["steps"] if "run" in step]
-    assert commands[1] == "batchsim regress --baseline baselines"
-    assert all("batchsim-regress" in str(step) for step in job["steps"] if step.get("if") == "always()")
-    assert sum(step.get("if") == "always()" for step in job["steps"]) == 2
+    """It pins the version, and shows the summary and keeps the files also after a failure, but hides no cause."""
+    found = steps("--baseline baselines")
+    commands = [step["run"] for step in found if "run" in step]
+    assert commands[:2] == [f"pip install batchsim=={__version__}", "batchsim regress --baseline baselines"]
+    always = [step for step in found if str(step.get("if", "")).startswith("always()")]
+    assert all("batchsim-regress" in str(step) for step in always)
+    assert [("hashFiles('batchsim-regress/regression.md') != ''" in step["if"]) for step in always] == [True, False]
+
+
+def test_the_workflow_for_an_engine_compares_what_it_measured(tmp_path: Path,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shell, with an engine that serves three requests."""
+    monkeypatch.chdir(tmp_path)
+    commands = [step["run"] for step in steps("serve.sh") if "run" in step]
+    assert commands[0] == f"pip install batchsim=={__version__}"
+    Path("head").mkdir()
+    document = {"backend": "vllm", "completed": 3, "duration": 1.0, "output_throughput": 7.0}
+    Path("head/serve.sh").write_text(f"#!/bin/sh\ncat > $2 <<'END'\n{json.dumps(document)}\nEND\n")
+    Path("head/serve.sh").chmod(0o755)
+    shell = "\n".join(["set -e", f'batchsim() {{ {sys.executable} -m simulator.cli "$@"; }}', *commands[1:3]])
+    ran = subprocess.run(["bash", "-c", shell], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+                         capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "the mean of 3 results" in ran.stdout
+    assert "Pass. base: 3 metrics within their tolerances. Tolerance: 5%" in ran.stdout.replace("\n", " ")
 
 
 def test_our_own_ci_checks_a_scenario_for_each_policy() -> None:

@@ -18,13 +18,15 @@ from simulator.errors import InputError
 from simulator.metrics import METRICS
 from simulator.plots import regression_figure
 from simulator.studies import regression
-from simulator.studies.regression import NOTHING, PASS, REGRESSION, Compared, Regression
+from simulator.studies.regression import CHANGED, NOTHING, PASS, REGRESSION, WRONG, Compared, Regression
+from simulator.studies.regression.baseline import Baseline
 from simulator.studies.regression.comparing import Change, compare
 from simulator.studies.regression.mechanics import mechanics
 from simulator.studies.regression.names import NAMES, better, felt, metric_of, shown
 from simulator.studies.regression.pictures import frame
 from simulator.studies.regression.recorded import merged, side_of
 from simulator.studies.regression.side import DEFINITIONS, Side
+from simulator.studies.regression.tables import causes_table, differing, moved, reasons
 from simulator.studies.regression.tolerances import Tolerance, Tolerances, tolerances
 
 EXACT = Tolerances({}, Tolerance(), "exact")
@@ -98,6 +100,10 @@ def test_it_is_exact_for_the_same_version_and_the_same_step_times() -> None:
     assert str(tolerances(before, refit, {}).default) == "5%"
     other = side({}, origin=plain | {"cost_model": "h200", "cost_digest": "b"})
     assert str(tolerances(before, other, {}).default) == "exact"    # asked for, not calibrated anew
+    unpriced = side({}, origin={"simulator_version": "1"})
+    assert [tolerances(before, each, {}).why for each in (before, other, unpriced)] == [
+        "exact: the same version and the same step times",
+        "exact: the same version, and other step times because they were asked for", "exact: the same version"]
     assert str(tolerances(before, side({}, kind="measured"), {}).default) == "5%"
     ideal = [side({}, origin=plain | {"cost_model": "roofline", "cost_digest": digest, "step_error": 0.0})
              for digest in "ab"]
@@ -156,11 +162,13 @@ def test_a_regression_outweighs_what_was_not_compared() -> None:
 
 
 @pytest.mark.parametrize(("outcomes", "outcome", "status"), [
-    ([], NOTHING, 3), ([PASS], PASS, 0), ([PASS, NOTHING], NOTHING, 3), ([NOTHING, REGRESSION, PASS], REGRESSION, 1)])
+    ([], NOTHING, 3), ([PASS], PASS, 0), ([PASS, NOTHING], NOTHING, 3), ([NOTHING, REGRESSION, PASS], REGRESSION, 1),
+    ([REGRESSION, WRONG], WRONG, 2), ([PASS, CHANGED], CHANGED, 1), ([CHANGED, REGRESSION], REGRESSION, 1)])
 def test_it_passes_only_where_everything_was_compared(outcomes: list[str], outcome: str, status: int) -> None:
-    changes = {PASS: 1, REGRESSION: 2, NOTHING: None}
-    found = Regression(tuple(Compared(each, compare(side({"steps": 1}), side({"steps": changes[each]}), EXACT))
-                             for each in outcomes), "" if outcomes else "there is none")
+    changes = {PASS: 1, REGRESSION: 2, CHANGED: 0, NOTHING: None, WRONG: None}
+    compared = [Compared(each, compare(side({"steps": 1}), side({"steps": changes[each]}), EXACT), wrong=each == WRONG)
+                for each in outcomes]
+    found = Regression(tuple(compared), "" if outcomes else "there is none")
     assert (found.outcome, found.status, found.passed) == (outcome, status, outcome == PASS)
     if not found.passed:
         with pytest.raises(AssertionError):
@@ -174,6 +182,14 @@ def test_of_several_baselines_the_verdict_counts() -> None:
         "Regression. Of 3 baselines 2 regressed: moved, moved; 1 passed, 1 metrics within their tolerances.")
     assert Regression((same, same)).verdict() == "Pass. All 2 passed, 2 metrics within their tolerances."
     assert Regression((moved,)).verdict() == "Regression. moved: 1 worse of 1 metrics."
+
+
+@pytest.mark.parametrize(("name", "now", "outcome"), [
+    ("p99_ttft_ms", 99, CHANGED), ("p99_ttft_ms", 101, REGRESSION), ("kv_usage_max", 101, REGRESSION)])
+def test_what_only_improved_is_no_regression_and_no_pass(name: str, now: float, outcome: str) -> None:
+    found = Regression((Compared("a", compare(side({name: 100}), side({name: now}), EXACT)),))
+    assert (found.outcome, found.status, found.passed) == (outcome, 1, False)
+    assert ("--accept what is meant" in found.verdict()) == (outcome == CHANGED)
 
 
 def test_only_what_is_wanted_is_compared() -> None:
@@ -327,6 +343,40 @@ def test_runs_of_other_seeds_are_repetitions_and_those_of_other_policies_are_not
         merged([ran(9, "a"), ran(100, "a", policy="static")])
 
 
+def test_one_run_does_not_gate_on_what_one_run_does_not_tell() -> None:
+    """Noise moves a tail and a standard deviation by more than a mean: they gate where both sides are repeated."""
+    metrics = {"output_throughput": 100.0, "mean_ttft_ms": 100.0, "std_ttft_ms": 100.0, "p99_ttft_ms": 100.0,
+               "max_concurrent_requests": 100}
+    one = side(metrics, kind="measured")
+    level = replace(one, metrics={**metrics, "mean_ttft_ms": 104.0, "std_ttft_ms": 90.0, "p99_ttft_ms": 130.0})
+    found = Compared("a", compare(one, level, single := tolerances(one, level, {})))
+    assert [change.verdict for change in found.changes] == ["same", "same", "told only", "told only", "same"]
+    assert found.outcome == PASS
+    assert Regression((found,)).verdict() == "Pass. a: 2 metrics within their tolerances, 3 told only."
+    assert "standard deviations, tails and maxima told only: one run" in single.why
+    stated = compare(one, level, tolerances(one, level, {"p99_ttft_ms": "20%"}))
+    assert [change.name for change in stated if change.fails] == ["p99_ttft_ms"]
+    few, many = merged([one, one, one]), merged([level, level, level])
+    repeated = tolerances(few, many, {})
+    assert [str(repeated.of(name)) for name in metrics] == ["5%", "5%", "10%", "10%", "10%"]
+    assert [change.name for change in compare(few, many, repeated) if change.fails] == ["p99_ttft_ms"]
+
+
+def test_where_all_that_is_asked_for_is_told_only_nothing_is_compared(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(bench([(0.1, [0.1], 2)])))
+    found = regression.regress(path, results=[path], metrics=["p99_ttft_ms"])
+    assert found.outcome == NOTHING
+    assert "one run does not tell how far they scatter" in str(found)
+    assert regression.regress(path, results=[path], metrics=["ttft"]).passed
+
+
+def test_what_is_told_of_a_tolerance_is_what_holds() -> None:
+    """A spread of 12.8682% is told, and held, as 12.9%."""
+    apart = Tolerances({}, Tolerance(0.05), "", {"duration": 0.128682})
+    assert (str(apart.of("duration")), apart.of("duration").relative) == ("12.9%", 0.129)
+
+
 def test_between_a_simulation_and_a_measurement_only_what_both_have_is_compared() -> None:
     measured = side_of("a.json", bench([(0.1, [0.1], 2)]))
     simulated = side({"steps": 7, "output_throughput": 5.1, "mean_ttft_ms": 100.0})
@@ -376,6 +426,32 @@ def test_the_largest_changes_are_of_different_subjects() -> None:
              "mean_tpot_ms": 4.1, "preemptions": 50}
     found = Compared("a", compare(side(before), side(after), EXACT))
     assert [change.name for change in found.largest] == ["p99_ttft_ms", "duration", "mean_tpot_ms"]
+
+
+def test_what_measurements_differ_in_is_not_known() -> None:
+    """A file of an engine tells its model and backend, and nothing of its code, knobs and machine."""
+    measured = Baseline("a.json", side({"steps": 1}, kind="measured"), {})
+    found = Compared("a", compare(measured.side, side({"steps": 2}, kind="measured"), EXACT), "", measured,
+                     side({"steps": 2}, kind="measured"))
+    table = causes_table(found)
+    assert (table.note, table.header) == ("In what the two runs differ, these files do not tell.", ("metric", "moved"))
+    ran = side({"steps": 1}, scenario={"seed": 0})
+    assert differing(replace(found, baseline=replace(measured, side=ran), current=ran)).endswith(
+        "what differs is the code.")
+
+
+def test_a_reason_is_told_once() -> None:
+    found = Compared("a", compare(side(dict.fromkeys(NAMES[:20], 1)), side({}), EXACT))
+    assert reasons(found) == [
+        "20 metrics: the current result does not have it: it was renamed, or was not asked for"]
+    assert reasons(replace(found, changes=found.changes[:2]))[0].startswith("completed, rejected: ")
+
+
+@pytest.mark.parametrize(("before", "after", "words"), [
+    (100.0, 100.0 + 1e-13, "-"), (100.0, 100.00001, "+<0.0001%"), (100.0, 99.9, "-0.1%"), (1.0, 71.3, "+7,030%"),
+    (0.0, 1.0, "from 0"), (None, 1.0, "-")])
+def test_a_change_reads_as_a_person_writes_it(before: float, after: float, words: str) -> None:
+    assert moved(Change("steps", before, after, Tolerance(), "worse")) == words
 
 
 @pytest.fixture

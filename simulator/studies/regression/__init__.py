@@ -9,8 +9,16 @@ It compares data, never pictures. Read `side` first, then `recorded`, `baseline`
 """
 
 from simulator.studies.regression.baseline import Baseline, new_baseline, read_baseline
-from simulator.studies.regression.found import NOTHING, PASS, REGRESSION, Compared, Regression
+from simulator.studies.regression.found import (
+    CHANGED,
+    NOTHING,
+    PASS,
+    REGRESSION,
+    WRONG,
+    Compared,
+    Regression,
+)
 from simulator.studies.regression.regress import accept, regress, save
 
-__all__ = ["NOTHING", "PASS", "REGRESSION", "Baseline", "Compared", "Regression", "accept", "new_baseline",
-           "read_baseline", "regress", "save"]
+__all__ = ["CHANGED", "NOTHING", "PASS", "REGRESSION", "WRONG", "Baseline", "Compared", "Regression", "accept",
+           "new_baseline", "read_baseline", "regress", "save"]

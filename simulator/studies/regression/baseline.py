@@ -111,6 +111,8 @@ def _baseline(where: str, document: Mapping[str, Any]) -> Baseline:
         raise InputError(f"{where}: its kind must be simulated or measured, not {document['kind']!r}")
     side = Side(document["kind"], metrics, **told, scenario=document["scenario"],
                 notes=tuple(map(str, document["notes"])))
+    if not isinstance(side.origin.get("effective", {}), Mapping):
+        raise TypeError("what was in force must be a mapping")
     if side.scenario is not None:
         read_scenario(where)    # says what is wrong with it
     texts = {name: str(text) for name, text in document["tolerances"].items()}

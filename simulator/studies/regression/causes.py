@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simulator.policies.making import make_policy
-from simulator.scenario import FIELDS, Scenario
+from simulator.scenario import FIELDS, HELD_BY, READ_FROM, Scenario
 from simulator.scenarios import record
 from simulator.scenarios.recording import FILES, IN_MEMORY, plain
 from simulator.studies.campaign.answers import HOPELESS
@@ -23,6 +23,13 @@ APART = 4
 ORIGINS = {"simulator_version": "batchsim", "policy_version": "policy version", "cost_model": "cost model",
            "cost_digest": "step times", "trace_digest": "trace", "backend": "backend", "model_id": "model"}
 """What makes a side, in words."""
+BY_DEFAULT = ("max_tokens", "max_model_len", "request_overhead", "kv_capacity_tokens", "queue_limit")
+"""Fields of a scenario that something else decides where it does not; left alone, knobs are such as well."""
+TRAFFIC = READ_FROM | {"num_prompts", "shape", "rate_scale", "cap_gaps", "request_rate", "burstiness", "load", "turns",
+                       "max_concurrency"}
+"""Fields that say what is asked of an engine."""
+FOLLOWING = {"trace_digest": TRAFFIC | HELD_BY, "cost_model": {"cost_model"}, "cost_digest": {"cost_model"}}
+"""What of a side is other where one of these settings is, and need not be told beside it."""
 Measure = Callable[[Scenario], Side]
 
 
@@ -38,6 +45,11 @@ class Difference:
     what: str
     before: str = ""
     after: str = ""
+
+    @property
+    def asks(self) -> bool:
+        """Whether other traffic was asked for."""
+        return self.what in TRAFFIC
 
     def __str__(self) -> str:
         return f"{self.what} {self.before} -> {self.after}" if self.before or self.after else f"{self.what} changed"
@@ -58,12 +70,14 @@ class Stage:
 
 def differences(before: Side, after: Side) -> list[Difference]:
     """What made the sides other than each other: versions and files first, then settings."""
+    settings = ([Difference(*told[:3]) for told in _settings(before.scenario, after.scenario, before.effective,
+                                                             after.effective)]
+                if before.scenario and after.scenario else [])
+    changed = {each.what for each in settings}
     found = [Difference(words) if name.endswith("digest") else Difference(words, str(was), str(now))
-             for name, words in ORIGINS.items()
-             if None not in (was := before.origin.get(name), now := after.origin.get(name)) and was != now]
-    found += _files(before.scenario or {}, after.scenario or {})
-    return found + ([Difference(what, was, now) for what, was, now, _ in _settings(before.scenario, after.scenario)]
-                    if before.scenario and after.scenario else [])
+             for name, words in ORIGINS.items() if not changed & FOLLOWING.get(name, set())
+             and None not in (was := before.origin.get(name), now := after.origin.get(name)) and was != now]
+    return [*found, *_files(before.scenario or {}, after.scenario or {}), *settings]
 
 
 def stages(before: Side, after: Side, asked: Scenario, current: Scenario, measure: Measure) -> list[Stage]:
@@ -79,7 +93,7 @@ def stages(before: Side, after: Side, asked: Scenario, current: Scenario, measur
 
 
 def _stages(before: Side, after: Side, asked: Scenario, current: Scenario, measure: Measure) -> list[Stage]:
-    settings = list(_settings(record(asked), record(current)))
+    settings = list(_settings(record(asked), record(current), before.effective, after.effective))
     if not settings:
         return []
     told = [Stage("", before.metrics), Stage(CODE, measure(asked).metrics)]
@@ -94,8 +108,12 @@ Setting = tuple[str, str, str, Callable[[Scenario, Scenario], Scenario]]
 """What it is, its two values in words, and how a scenario takes it over from another one."""
 
 
-def _settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Setting]:
-    """The fields in which two records differ, the knobs of one policy one by one."""
+def _settings(before: Mapping[str, Any], after: Mapping[str, Any], was_so: Mapping[str, Any],
+              is_so: Mapping[str, Any]) -> Iterator[Setting]:
+    """The fields in which two records differ, the knobs of one policy one by one.
+
+    `was_so` and `is_so` are the values that were in force where a record says none.
+    """
     own = "policy" in after.get(IN_MEMORY, ())
     same_policy = before.get("policy") == after.get("policy") and not own
     for name in FIELDS:
@@ -103,15 +121,18 @@ def _settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[S
         if name == "policy" and not same_policy:
             yield name, _word(was), f"{_word(now)}{' (an object in memory)' * own}", _taking("policy", "knobs")
         elif name == "knobs":
-            yield from _knobs(was or {}, now or {}) if same_policy else ()
+            yield from _knobs(was or {}, now or {}, was_so, is_so) if same_policy else ()
         elif was != now:
-            yield name, _word(was), _word(now), _taking(name)
+            words = _in_force if name in BY_DEFAULT else _as_said
+            yield name, words(name, was, was_so), words(name, now, is_so), _taking(name)
 
 
-def _knobs(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Setting]:
+def _knobs(was: Mapping[str, Any], now: Mapping[str, Any], was_so: Mapping[str, Any],
+           is_so: Mapping[str, Any]) -> Iterator[Setting]:
     for knob in {**was, **now}:
         if was.get(knob) != now.get(knob):
-            yield knob, _word(was.get(knob)), _word(now.get(knob)), _taking_knob(knob)
+            yield (knob, _in_force(knob, was.get(knob), was_so), _in_force(knob, now.get(knob), is_so),
+                   _taking_knob(knob))
 
 
 def _taking(*fields: str) -> Callable[[Scenario, Scenario], Scenario]:
@@ -134,6 +155,17 @@ def _files(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Differen
     """Files that both name, and that are not what they were."""
     was, now = before.get(FILES, {}), after.get(FILES, {})
     return [Difference(path) for path in was if path in now and was[path] != now[path]]
+
+
+def _in_force(name: str, value: Any, so: Mapping[str, Any]) -> str:
+    """A value, or what stands in for it where nothing is said."""
+    if value is not None:
+        return _word(value)
+    return f"{_word(so[name])} by default" if so.get(name) is not None else "by default"
+
+
+def _as_said(_: str, value: Any, __: Mapping[str, Any]) -> str:
+    return _word(value)
 
 
 def _word(value: Any) -> str:

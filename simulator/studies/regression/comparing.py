@@ -10,7 +10,7 @@ from simulator.studies.regression.names import belongs, better, hint, label
 from simulator.studies.regression.side import CONDITIONS, NOT_STATED, Side, defined_by
 from simulator.studies.regression.tolerances import Tolerance, Tolerances
 
-Verdict = Literal["same", "better", "worse", "changed", "not compared"]
+Verdict = Literal["same", "better", "worse", "changed", "told only", "not compared"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,8 @@ class Change:
         name: Of the JSON.
         before, after: The baseline's value and the current one; None where it was not measured.
         tolerance: How far it may move.
-        verdict: "changed" is beyond the tolerance where neither way is better.
+        verdict: "changed" is beyond the tolerance where neither way is better, "told only" is beyond one that gates
+            nothing.
         reason: Why it was not compared.
     """
 
@@ -88,6 +89,8 @@ def _change(name: str, before: Side, after: Side, tolerance: Tolerance, unlike: 
 def _verdict(name: str, was: float, now: float, tolerance: Tolerance) -> Verdict:
     if tolerance.holds(was, now):
         return "same"
+    if not tolerance.gates:
+        return "told only"
     good = better(name)
     return "changed" if good is None else "better" if (now > was) == (good == "higher") else "worse"
 

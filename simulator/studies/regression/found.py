@@ -15,9 +15,9 @@ from simulator.studies.regression.names import felt, subject
 from simulator.studies.regression.side import Side
 from simulator.studies.regression.tolerances import Tolerances
 
-PASS, REGRESSION, NOTHING = "pass", "regression", "nothing compared"
-STATUS = {PASS: 0, REGRESSION: 1, NOTHING: 3}
-"""What a command ends with."""
+PASS, REGRESSION, CHANGED, NOTHING, WRONG = "pass", "regression", "changed", "nothing compared", "wrong input"
+STATUS = {WRONG: 2, REGRESSION: 1, CHANGED: 1, NOTHING: 3, PASS: 0}
+"""What a command ends with; of several outcomes the first one here counts."""
 LARGEST = 3
 
 
@@ -32,6 +32,7 @@ class Compared:
         baseline, current, tolerances: What was compared, and how strictly; None where there was no baseline.
         differences: In what the two runs differ.
         stages: Runs between the two, each with one thing more that changed; see `causes`.
+        wrong: Whether nothing was compared because the baseline, or what it names, is wrong input.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Compared:
     tolerances: Tolerances | None = None
     differences: tuple[Difference, ...] = ()
     stages: tuple[Stage, ...] = ()
+    wrong: bool = False
 
     @property
     def failed(self) -> tuple[Change, ...]:
@@ -55,9 +57,13 @@ class Compared:
 
     @property
     def outcome(self) -> str:
-        """A regression where anything is beyond its tolerance; a pass only where everything was compared."""
+        """A regression where anything is worse than its tolerance, or other where neither way is better; changed where
+        all that is beyond is better; a pass only where everything was compared.
+        """
+        if self.wrong:
+            return WRONG
         if self.failed:
-            return REGRESSION
+            return CHANGED if all(change.verdict == "better" for change in self.failed) else REGRESSION
         return NOTHING if self.missing or not self.changes else PASS
 
     @property
@@ -91,9 +97,9 @@ class Regression:
 
     @property
     def outcome(self) -> str:
-        """PASS, REGRESSION or NOTHING: a pass only where everything was compared and held."""
-        found = {each.outcome for each in self.compared}
-        return REGRESSION if REGRESSION in found else NOTHING if NOTHING in found or not found else PASS
+        """One of STATUS: a pass only where everything was compared and held."""
+        found = {each.outcome for each in self.compared} or {NOTHING}
+        return next(outcome for outcome in STATUS if outcome in found)
 
     @property
     def passed(self) -> bool:
@@ -102,7 +108,9 @@ class Regression:
 
     @property
     def status(self) -> int:
-        """What a command ends with: 0 for a pass, 1 for a regression, 3 where nothing was compared."""
+        """What a command ends with: 0 for a pass, 1 for a regression or a change, 3 where nothing was compared, and 2
+        where something is wrong input.
+        """
         return STATUS[self.outcome]
 
     def check(self) -> None:
@@ -133,8 +141,8 @@ class Regression:
         return self.to_markdown()
 
     def __str__(self) -> str:
-        from simulator.studies.regression.tables import tables
-        return "\n\n".join([self.verdict(), *(str(each) for each in tables(self))])
+        from simulator.studies.regression.tables import tables, unread
+        return "\n\n".join([self.verdict(), *unread(self), *(str(each) for each in tables(self))])
 
 
 def _steps(change: Change, stages: Sequence[Stage]) -> str:

@@ -35,7 +35,7 @@ def _suite(suites: Element, each: Compared) -> None:
                        failures=str(len(each.failed)), errors=str(errors), skipped="0")
     if not each.changes:
         case = SubElement(suite, "testcase", classname=_text(each.name), name="compared")
-        SubElement(case, "error", message=_text(each.reason), type="nothing compared")
+        SubElement(case, "error", message=_text(each.reason), type=each.outcome)
     for change in each.changes:
         _case(SubElement(suite, "testcase", classname=_text(each.name), name=_text(change.name)), change, each)
 

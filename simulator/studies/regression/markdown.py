@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from simulator.studies.regression.comparing import Change
 from simulator.studies.regression.found import PASS, Compared, Regression
 from simulator.studies.regression.names import shown, unit
-from simulator.studies.regression.tables import COLUMNS, changes_table, differing, row
+from simulator.studies.regression.tables import COLUMNS, changes_table, differing, moved, row
 
 LONGEST = 60_000
 """Characters; a comment on GitHub takes 65,536."""
@@ -56,7 +56,7 @@ def _notes(each: Compared) -> list[str]:
 
 
 def _largest(number: int, change: Change, each: Compared) -> Iterator[str]:
-    relative = f" ({100 * change.relative:+,.3g}%)" if change.relative is not None else ""
+    relative = f" ({moved(change)})" if change.relative is not None else ""
     measured = f" {unit(change.name)}" if unit(change.name) else ""
     yield f"{number}. **{text(change.label)}**: {shown(change.before)} → {shown(change.after)}{measured}{relative}"
     yield from (f"   - {text(words)}" for words in each.attribution(change))

@@ -52,6 +52,13 @@ def felt(name: str) -> bool:
     return metric_of(name) in FELT and not name.startswith("std_") and better(name) is not None
 
 
+def extreme(name: str) -> bool:
+    """Whether few requests or one moment make it, so that it differs from run to run: scatter, a tail, a maximum."""
+    found = STEM.fullmatch(name)
+    stem = found["stem"] if found else ""
+    return stem == "std" or stem.startswith("p") or name.startswith("max_") or name.endswith("_max")
+
+
 def subject(name: str) -> str | None:
     """What a metric is about: names with the same subject tell the same story."""
     metric = metric_of(name)

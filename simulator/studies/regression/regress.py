@@ -14,17 +14,19 @@ from typing import Any
 from simulator.errors import InputError
 from simulator.policies import Policy
 from simulator.policies.making import make_policies, reference_of
-from simulator.saved import readable
+from simulator.saved import MANIFEST, readable
 from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios import ScenarioFile, read_scenario
+from simulator.scenarios.recording import FILES
 from simulator.simulate import Progress, run
+from simulator.studies.campaign.answers import HOPELESS
 from simulator.studies.regression.baseline import Baseline, entry, new_baseline, read_baseline
 from simulator.studies.regression.causes import differences, stages
 from simulator.studies.regression.comparing import compare
 from simulator.studies.regression.found import Compared, Regression
 from simulator.studies.regression.recorded import merged
 from simulator.studies.regression.side import Side, simulated
-from simulator.studies.regression.tolerances import over, stated, tolerances
+from simulator.studies.regression.tolerances import UNKNOWN, over, stated, tolerances
 
 Source = Scenario | ScenarioFile | str | os.PathLike[str]
 """Of what is to run: a scenario, or the file of one."""
@@ -68,20 +70,27 @@ def regress(baseline: str | os.PathLike[str], scenario: Source | None = None, *,
         changes: Fields of the scenario that are other than there, such as policy.
 
     Raises:
-        InputError: Something is no baseline, or cannot be run. Where there is none, or a metric is not there any more,
-            nothing is compared, and the answer says so.
+        InputError: The baseline is none, or cannot be run; of a folder, every one of them, else the answer says which.
+            Where there is none, or a metric is not there any more, nothing is compared, and the answer says so.
     """
     if results and (scenario is not None or changes):
         raise InputError("results take the place of a run: give them, or a scenario and what is other in it")
     stated(tolerance or {})
     paths, reason = _baselines(Path(baseline))
-    found = []
+    found: list[Compared] = []
+    errors: list[Exception] = []
     for number, path in enumerate(paths):
         if told:
             told(readable(path.stem), number, len(paths))
-        known = read_baseline(path) if path.exists() else None
-        found.append(Compared(readable(path.stem), reason=reason) if known is None else
-                     _compared(known, scenario, results, metrics, tolerance or {}, changes))
+        try:
+            known = read_baseline(path) if path.exists() else None
+            found.append(Compared(readable(path.stem), reason=reason) if known is None else
+                         _compared(known, scenario, results, metrics, tolerance or {}, changes))
+        except HOPELESS as error:
+            errors.append(error)
+            found.append(Compared(readable(path.stem), reason=" ".join(str(error).split()), wrong=True))
+    if errors and len(errors) == len(paths):
+        raise errors[0]
     return Regression(tuple(found), "" if found else reason)
 
 
@@ -118,23 +127,38 @@ def _baselines(path: Path) -> tuple[list[Path], str]:
     where = readable(path)
     if not path.is_dir():
         return [path], f"{where} does not exist: make it with `batchsim baseline save`"
-    return sorted(path.glob("*.json")), f"{where}/ holds no baseline (*.json): make some with `batchsim baseline save`"
+    files = sorted(each for each in path.glob("*.json") if each.name != MANIFEST)
+    return files, f"{where}/ holds no baseline (*.json): make some with `batchsim baseline save`"
 
 
 def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics: Sequence[str],
               texts: Mapping[str, str], changes: Mapping[str, Any]) -> Compared:
     asked = None if known.side.scenario is None else _own(known)
-    current = None if results else _current(known, asked, scenario, changes)
-    side = _recorded(results) if current is None else simulated(run(current))
+    try:
+        current = None if results else _current(known, asked, scenario, changes)
+        side = _recorded(results) if current is None else simulated(run(current))
+    except HOPELESS as error:
+        if asked is None or scenario is not None or not _gone(known):
+            raise
+        raise InputError(f"{error} (the files of {known.path} are looked for from the folder that one stands in, so go "
+                         "to the one in which it was saved)") from None
     allowed = tolerances(known.side, side, over(known.tolerances, texts))
     changed = compare(known.side, side, allowed, metrics, rerun=current is not None)
     found = Compared(known.name, changed, "", known, side, allowed, tuple(differences(known.side, side)))
     if not found.changes:
         return replace(found, reason="the baseline and the current result have no metric in common")
+    if not any(change.tolerance.gates for change in found.changes):
+        return replace(found, changes=tuple(replace(change, verdict="not compared", reason=change.reason or UNKNOWN)
+                                            for change in found.changes))
     if not found.failed or asked is None or current is None:
         return found
     return replace(found, stages=tuple(stages(known.side, side, asked.scenario(), current,
                                               lambda each: simulated(run(each)))))
+
+
+def _gone(known: Baseline) -> bool:
+    """Whether a file that its scenario names is not there."""
+    return any(not Path(path).exists() for path in (known.side.scenario or {}).get(FILES, {}))
 
 
 def _own(known: Baseline) -> ScenarioFile:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from cost_models import CapturedGraphs, CostModel, CostModelError, StepShape
 from simulator.distribution import PERCENTILE_METHOD
 from simulator.result import Result
+from simulator.scenarios.recording import plain
 from simulator.studies.regression.names import NAMES, metric_of
 
 Kind = Literal["simulated", "measured"]
@@ -25,6 +26,8 @@ DEFINITIONS = {"tpot": "the first token excluded", "itl": "between tokens", "per
 PROMISED = ("request_goodput", "jain_index")
 """Metrics that count who was served as promised, and so depend on the promises."""
 NOT_STATED = "not stated"
+SIZES = ("kv_capacity_tokens", "max_model_len")
+"""What follows from the model and the GPU, if nobody sets it."""
 DIGITS = 16
 LARGEST = 1e300
 """What is not smaller is no measurement; infinities and what is no number are not."""
@@ -39,7 +42,7 @@ class Side:
         metrics: By name of the JSON; None where nothing was measured.
         definitions: How it was measured, by what can be defined otherwise.
         conditions: What was asked of it, by the names in CONDITIONS.
-        origin: What made it: versions, policy, cost model.
+        origin: What made it: versions, policy, cost model, and what was in force where the scenario says nothing.
         scenario: From which it can be run again; None for a measurement.
         spread: How far several measurements of a metric lie apart, as a share of their mean, by name of the JSON.
         notes: What a reader must know, one line each.
@@ -53,6 +56,16 @@ class Side:
     scenario: Mapping[str, Any] | None = None
     spread: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    @property
+    def repeated(self) -> bool:
+        """Whether it tells how far another run of the same lies apart; a simulation is the same each time."""
+        return self.kind == "simulated" or bool(self.spread)
+
+    @property
+    def effective(self) -> Mapping[str, Any]:
+        """Knobs and sizes as they were in force, by name; nothing where nobody kept them."""
+        return dict(self.origin.get("effective") or {})
 
     @property
     def step_error(self) -> float:
@@ -73,9 +86,14 @@ def simulated(result: Result) -> Side:
     summary, cost = result.summary(), result.setup.cost
     origin = {"simulator_version": summary["simulator_version"], "policy_version": summary["policy_version"],
               "trace_digest": summary["trace_digest"], "cost_model": cost.name, "cost_digest": _digest(cost),
-              "step_error": step_error(cost)}
+              "step_error": step_error(cost), "effective": _in_force(result, summary)}
     return Side("simulated", measured(summary), definitions(summary),
                 {name: summary[name] for name in CONDITIONS}, origin, result.asked)
+
+
+def _in_force(result: Result, summary: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{name: summary[name] for name in SIZES}, **{knob: plain(value) for knob, value
+                                                          in result.policy.settings().items()}}
 
 
 def measured(document: Mapping[str, Any]) -> dict[str, float | None]:

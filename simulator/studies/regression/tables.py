@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from simulator.studies.regression.comparing import Change
-from simulator.studies.regression.found import NOTHING, PASS, REGRESSION, Compared, Regression
+from simulator.studies.regression.found import CHANGED, NOTHING, PASS, REGRESSION, WRONG, Compared, Regression
 from simulator.studies.regression.names import felt, shown, unit
+from simulator.studies.regression.tolerances import Tolerance
 from simulator.tables import Table
 
-OUTCOMES = {REGRESSION: "regressed", NOTHING: "compared nothing or not all", PASS: "passed"}
+OUTCOMES = {WRONG: "cannot be read", REGRESSION: "regressed", CHANGED: "changed for the better",
+            NOTHING: "compared nothing or not all", PASS: "passed"}
 """In words, of several baselines."""
 COLUMNS = ("metric", "baseline", "now", "change", "tolerance", "verdict")
+NAMED = 3
+"""Most metrics that are named where a reason is theirs together."""
+FINEST, WIDEST = 1e-4, 1000
+"""Percent: less is no more than told to be less, and more has no fraction."""
 WORDS = {"worse": "worse", "better": "better", "changed": "changed", "not compared": "not compared"}
 """Verdicts that are counted aloud, in the order of telling."""
 
@@ -17,13 +23,27 @@ WORDS = {"worse": "worse", "better": "better", "changed": "changed", "not compar
 def verdict(found: Regression) -> str:
     """What came out, in a sentence or two."""
     told = found.reason or (_one(found.compared[0]) if len(found.compared) == 1 else _several(found))
-    return f"{found.outcome.capitalize()}. {told}."
+    return " ".join([f"{found.outcome.capitalize()}. {told}.", *_otherwise(found), *_loosely(found)])
+
+
+def _otherwise(found: Regression) -> list[str]:
+    """What was asked for that the baselines were not."""
+    asked = dict.fromkeys(str(each) for one in found.compared for each in one.differences if each.asks)
+    return [f"Asked for otherwise: {', '.join(asked)}."] if asked else []
+
+
+def _loosely(found: Regression) -> list[str]:
+    """By which tolerances others passed than the exact ones, so that none is looser unnoticed."""
+    whys = [each.tolerances.why for each in found.compared
+            if each.outcome == PASS and each.tolerances and not each.tolerances.default.exact]
+    return [f"Tolerance: {why}." for why in dict.fromkeys(whys)]
 
 
 def _one(each: Compared) -> str:
     if each.outcome == PASS:
-        return f"{each.name}: {len(each.changes)} metrics within their tolerances"
-    return f"{each.name}: {each.reason or f'{counts(each)} of {len(each.changes)} metrics'}"
+        return f"{each.name}: {within(each)}"
+    told = f"{each.name}: {each.reason or f'{counts(each)} of {len(each.changes)} metrics'}"
+    return f"{told}. An exact metric must not even improve: --accept what is meant" if each.outcome == CHANGED else told
 
 
 def _several(found: Regression) -> str:
@@ -31,9 +51,20 @@ def _several(found: Regression) -> str:
     told = [f"{len(those)} {OUTCOMES[outcome]}: {', '.join(those)}" for outcome, those in names.items()
             if those and outcome != PASS]
     if passed := names[PASS]:
-        metrics = sum(len(each.changes) for each in found.compared if each.outcome == PASS)
-        told.append(f"{len(passed)} {OUTCOMES[PASS]}, {metrics:,} metrics within their tolerances")
+        told.append(f"{len(passed)} {OUTCOMES[PASS]}, {within(*(e for e in found.compared if e.outcome == PASS))}")
     return f"Of {len(found.compared)} baselines {'; '.join(told)}" if len(told) > 1 else f"All {told[0]}"
+
+
+def within(*passed: Compared) -> str:
+    """How many metrics held, and how many had nothing to hold."""
+    gates = [change.tolerance.gates for each in passed for change in each.changes]
+    held, told = sum(gates), len(gates) - sum(gates)
+    return f"{held:,} metrics within their tolerances" + f", {told:,} told only" * bool(told)
+
+
+def unread(found: Regression) -> list[str]:
+    """Of several baselines, why some were not compared at all."""
+    return [f"{each.name}: {each.reason}" for each in found.compared if each.reason] if len(found.compared) > 1 else []
 
 
 def counts(each: Compared) -> str:
@@ -48,12 +79,24 @@ def tables(found: Regression) -> list[Table]:
             for table in (changes_table(each), causes_table(each)) if table.rows]
 
 
+def reasons(each: Compared) -> list[str]:
+    """Why metrics were not compared, a line a reason."""
+    found: dict[str, list[str]] = {}
+    for change in each.missing:
+        found.setdefault(change.reason, []).append(change.name)
+    return [f"{_named(names)}: {reason}" for reason, names in found.items()]
+
+
+def _named(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} metrics"
+
+
 def changes_table(each: Compared) -> Table:
     """A row a metric that moved, of what is felt before the work behind it, or that was not compared."""
     moved = [change for change in each.changes if change.verdict != "same"]
     shown = [change for change in moved if felt(change.name) or change in each.missing or change in each.largest]
     told = [f"tolerance: {each.tolerances.why}" if each.tolerances else "", *_left_out(each, moved, shown),
-            *(f"{change.name}: {change.reason}" for change in each.missing)]
+            *reasons(each)]
     return Table(f"{each.name}: {counts(each)}", COLUMNS, tuple(map(row, shown)), "; ".join(filter(None, told)),
                  ("tolerance", "verdict"))
 
@@ -72,27 +115,34 @@ def row(change: Change) -> tuple[str, ...]:
 
 def moved(change: Change) -> str:
     """How far it moved, relative to the baseline."""
-    if change.before is None or change.after is None or change.before == change.after:
+    if change.before is None or change.after is None or Tolerance().holds(change.before, change.after):
         return "-"
-    if change.relative is None:
-        return "from 0"
-    return f"{100 * change.relative:+,.3g}%"
+    return "from 0" if change.relative is None else percent(100 * change.relative)
+
+
+def percent(value: float) -> str:
+    """A difference in percent, with its sign."""
+    if abs(value) < FINEST:
+        return f"{'+' if value > 0 else '-'}<{FINEST:.4f}%"
+    return f"{value:+,.0f}%" if abs(value) >= WIDEST else f"{value:+.3g}%"
 
 
 def causes_table(each: Compared) -> Table:
     """The largest changes with what is to blame; the note says in what the two runs differ."""
     rows = [(change.label, f"{shown(change.before)} -> {shown(change.after)}", words)
-            for change in each.largest for words in each.attribution(change) or ["-"]]
-    return Table(f"{each.name}: the largest changes", ("metric", "moved", "by"), tuple(rows), differing(each), ("by",))
+            for change in each.largest for words in each.attribution(change) or [""]]
+    columns = ("metric", "moved", "by") if any(words for *_, words in rows) else ("metric", "moved")
+    cells = tuple(row[:len(columns)] for row in rows)
+    return Table(f"{each.name}: the largest changes", columns, cells, differing(each), columns[2:])
 
 
 def differing(each: Compared) -> str:
     """In what the two runs differ, in a sentence."""
-    listed = ", ".join(map(str, each.differences))
-    if listed:
-        return f"The runs differ in: {listed}."
-    kinds = {side.kind for side in (each.baseline and each.baseline.side, each.current) if side}
-    if "measured" in kinds:
-        return "The two measurements say the same of how they were made." if len(kinds) == 1 else (
-            "The one is a simulation, the other a measurement.")
-    return "The two runs have the same scenario, files and version: what differs is the code."
+    if each.differences:
+        return f"The runs differ in: {', '.join(map(str, each.differences))}."
+    sides = [side for side in (each.baseline and each.baseline.side, each.current) if side]
+    if len({side.kind for side in sides}) > 1:
+        return "The one is a simulation, the other a measurement."
+    known = bool(sides) and all(side.scenario for side in sides)
+    return ("The two runs have the same scenario, files and version: what differs is the code." if known else
+            "In what the two runs differ, these files do not tell.")

@@ -7,25 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import isfinite
+from math import ceil, isfinite
 
 from simulator.errors import InputError
-from simulator.studies.regression.names import belongs, check, metric_of
+from simulator.studies.regression.names import belongs, check, extreme, metric_of
 from simulator.studies.regression.side import Side
 
 ROUNDING = 1e-9
 """Relative difference up to which two figures are the same: processors round sums of many numbers differently."""
-VERSIONS, MEASURED = 0.01, 0.05
-"""Relative tolerances between two versions of batchsim, and where an engine was measured."""
+VERSIONS, MEASURED, EXTREME = 0.01, 0.05, 0.1
+"""Relative tolerances between two versions of batchsim, and where an engine was measured: of means, medians and rates,
+and of scatter, tails and maxima."""
+TOLD = "told only"
+UNKNOWN = "one run does not tell how far they scatter, so give several --result of each side, or a tolerance"
 ALL = "all"
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a metric may move, as a share of the baseline or in its own unit, whichever is more."""
+    """How far a metric may move, as a share of the baseline or in its own unit, whichever is more.
+
+    Attributes:
+        gates: Whether it fails a check beyond that; else it is only told.
+    """
 
     relative: float = ROUNDING
     absolute: float = 0.0
+    gates: bool = True
 
     @property
     def exact(self) -> bool:
@@ -41,8 +49,8 @@ class Tolerance:
         return abs(after - before) <= self.reach(before)
 
     def __str__(self) -> str:
-        if self.exact:
-            return "exact"
+        if self.exact or not self.gates:
+            return "exact" if self.gates else TOLD
         return f"{100 * self.relative:g}%" if self.relative > ROUNDING else f"{self.absolute:g}"
 
     @classmethod
@@ -69,19 +77,22 @@ class Tolerances:
         default: Of what is not stated.
         why: The default in words.
         spread: How far measurements of a metric lie apart anyway, by name of the JSON; the default reaches as far.
+        extreme: The default of scatter, tails and maxima; None where it is that of all.
     """
 
     stated: Mapping[str, Tolerance]
     default: Tolerance
     why: str
     spread: Mapping[str, float] = field(default_factory=dict)
+    extreme: Tolerance | None = None
 
     def of(self, name: str) -> Tolerance:
         """The tolerance of a name of the JSON."""
         for key in (name, metric_of(name) or name, ALL):
             if key in self.stated:
                 return self.stated[key]
-        return replace(self.default, relative=max(self.default.relative, self.spread.get(name, 0.0)))
+        default = self.extreme if self.extreme and extreme(name) else self.default
+        return replace(default, relative=max(default.relative, rounded_up(self.spread.get(name, 0.0))))
 
 
 def stated(texts: Mapping[str, str]) -> dict[str, Tolerance]:
@@ -100,16 +111,40 @@ def tolerances(before: Side, after: Side, texts: Mapping[str, str]) -> Tolerance
     """What is stated, and for the rest what the two sides call for."""
     spread = {name: max(side.spread.get(name) or 0.0 for side in (before, after))
               for name in {**before.spread, **after.spread}}
-    said, default = stated(texts), _default(before, after)
-    return Tolerances(said, *((said[ALL], f"{said[ALL]}, as stated") if ALL in said else default), spread)
+    said = stated(texts)
+    if ALL in said:
+        return Tolerances(said, said[ALL], f"{said[ALL]}, as stated", spread)
+    if "measured" in (before.kind, after.kind):
+        return _of_measurements(said, spread, repeated=before.repeated and after.repeated)
+    return Tolerances(said, *_default(before, after), spread)
+
+
+def _of_measurements(said: Mapping[str, Tolerance], spread: Mapping[str, float], *, repeated: bool) -> Tolerances:
+    """Where one run was measured, nobody knows how far its tails are from those of the next one."""
+    tails = f"{EXTREME:.0%}" if repeated else f"told only: {UNKNOWN}"
+    why = (f"{MEASURED:.0%}, or as far as repeated measurements lie apart; standard deviations, tails and maxima "
+           f"{tails}")
+    return Tolerances(said, Tolerance(MEASURED), why, spread,
+                      Tolerance(EXTREME if repeated else MEASURED, gates=repeated))
 
 
 def _default(before: Side, after: Side) -> tuple[Tolerance, str]:
-    if "measured" in (before.kind, after.kind):
-        return Tolerance(MEASURED), f"{MEASURED:.0%}, or as far as repeated measurements lie apart"
     if before.refitted(after):
-        error = max(VERSIONS, before.step_error, after.step_error)
-        return Tolerance(error), f"{100 * error:.3g}%, the scatter that the cost model states: it was calibrated anew"
+        error = rounded_up(max(VERSIONS, before.step_error, after.step_error))
+        return Tolerance(error), f"{100 * error:g}%, the scatter that the cost model states: it was calibrated anew"
     if before.origin.get("simulator_version") != after.origin.get("simulator_version"):
         return Tolerance(VERSIONS), f"{VERSIONS:.0%}: the versions of batchsim differ"
-    return Tolerance(), "exact: the same version and the same step times"
+    return Tolerance(), f"exact: the same version{_times(before, after)}"
+
+
+def _times(before: Side, after: Side) -> str:
+    """What is known of the step times."""
+    was, now = (side.origin.get("cost_digest") for side in (before, after))
+    if was is None or now is None:
+        return ""
+    return " and the same step times" if was == now else ", and other step times because they were asked for"
+
+
+def rounded_up(share: float) -> float:
+    """To a tenth of a percent, so that what is told is what holds."""
+    return ceil(round(1000 * share, 6)) / 1000
