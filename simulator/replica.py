@@ -50,7 +50,8 @@ class Replica:
         self.decoding = (ListedSet if exact else LockstepSet)(memory.block_size, self.record.span)
         self.queue = Queue(self.decoding, policy.urgency())
         self._plan, self._idle = policy.plan, policy.idle
-        self._keeps = type(policy).leaving is not Policy.leaving    # it may keep those who have finished
+        base = Policy.leaving
+        self._keeps = getattr(policy.leaving, "__func__", None) is not base    # it may keep those who have finished
         self._contract = Contract(policy, self.queue, memory)
         self.finished = 0
         self._outputs, self._watch = outputs, watch

@@ -23,7 +23,7 @@ from simulator.policies import Hybrid, Policy, StaticBatching, Vllm
 from simulator.result import Result
 from simulator.studies.switches import as_hybrid, settled
 
-NAMED = ("backend", "policy", "policy_version", "policy_args")
+NAMED = ("backend", "policy", "policy_version", "policy_args", "scenario")
 """What a result says of its policy's name and knobs."""
 THREE = [(0, 4, 3), (0, 6, 1), (0, 2, 2)]
 
