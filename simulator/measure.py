@@ -13,6 +13,10 @@ from simulator.recorder import CODES
 from simulator.step import Queue, Step
 
 
+made = tuple.__new__
+"""Makes a named tuple of all of its fields at once: a third of the time that calling its class takes."""
+
+
 class Rows(NamedTuple):
     """The rows of a step that compute something new or lost, without padding.
 
@@ -42,7 +46,7 @@ def rows_of(step: Step, queue: Queue) -> Rows:
     """
     decodes, context = (queue.decoding.size, queue.decoding.context) if step.decodes else (0, 0)
     if not step.chunks:
-        return Rows(decodes, context)
+        return made(Rows, (decodes, context, (), 0, 0, 0, 0))
     chunks, prompt, redone, redoing, there = [], 0, 0, 0, 0
     for request, tokens in step.chunks:
         computed = request._computed
@@ -56,7 +60,7 @@ def rows_of(step: Step, queue: Queue) -> Rows:
         if request.lost > computed:
             redone += min(tokens, request.lost - computed)
             redoing += 1
-    return Rows(decodes, context, tuple(chunks), prompt, redone, redoing, there)
+    return made(Rows, (decodes, context, tuple(chunks), prompt, redone, redoing, there))
 
 
 def shape_of(step: Step, rows: Rows) -> StepShape:
@@ -68,7 +72,7 @@ def shape_of(step: Step, rows: Rows) -> StepShape:
         width, prior = step.pad_chunks_to or step.pad_to, max([there for _, there in chunks], default=0)
         padding = spent + sum([width - tokens for tokens, _ in chunks])
         return StepShape(decodes, decodes * step.pad_to, ((width, prior),) * len(chunks), padding, "padded")
-    return StepShape(decodes, context + step.spent_context, chunks, spent)
+    return made(StepShape, (decodes, context + step.spent_context, chunks, spent, "varlen"))
 
 
 def row_of(step: Step, queue: Queue, memory: Memory, rows: Rows, padded: int) -> tuple[int, ...]:

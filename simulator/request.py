@@ -33,6 +33,10 @@ class Request:
                  "admitted", "arrival", "index", "lost", "max_tokens", "order", "prefix", "priority", "prompt",
                  "stashed")
 
+    _joined: int    # turn of the set at which it began to decode
+    _last: int      # turn of the set that emits its last token
+    _since: int     # step that emitted its latest token before that
+
     def __init__(self, index: int, arrival: int, prompt: int, max_tokens: int, *,
                  prefix: tuple[tuple[Hashable, int], ...] = (), priority: int = 0, name: str | None = None) -> None:
         self.index, self.arrival, self.prompt, self.max_tokens = index, arrival, prompt, max_tokens
@@ -42,9 +46,6 @@ class Request:
         self.lost = self.stashed = 0
         self._computed = self._generated = 0
         self._set: DecodingSet | None = None
-        self._joined = 0    # turn of the set at which it began to decode
-        self._last = 0      # turn of the set that emits its last token
-        self._since = 0     # step that emitted its latest token before that
 
     @property
     def name(self) -> str:
