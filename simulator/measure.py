@@ -12,7 +12,6 @@ from simulator.memory.base import Memory
 from simulator.recorder import CODES
 from simulator.step import Queue, Step
 
-
 made = tuple.__new__
 """Makes a named tuple of all of its fields at once: a third of the time that calling its class takes."""
 
