@@ -14,8 +14,9 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def batchsim(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Call `batchsim` with these arguments from an empty directory."""
+    """Call `batchsim` with these arguments from an empty directory, however wide somebody thinks the terminal is."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def call(*arguments: str) -> tuple[int, str, str]:
         status = main(arguments)
