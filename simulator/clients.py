@@ -135,11 +135,15 @@ class Client:
                 self._held_back = env.event()
                 yield self._held_back
 
+    @property
+    def _now(self) -> int:
+        return self._env.now    # type: ignore[return-value]
+
     def _is_due(self) -> bool:
         return self._next is not None and self._next.arrival <= self._env.now
 
     def _send_due(self) -> None:
-        now, self._sending = self._env.now, True
+        now, self._sending = self._now, True
         while self._outstanding < self._limit:
             if self._turns and self._is_first(self._turns[0]):
                 request = self._turns.popleft()
@@ -149,7 +153,7 @@ class Client:
             else:
                 break
             self._outstanding += 1
-            self._send(request)
+            self._send(request, now)
         self._sending = False
         if self._next is None:
             self._close()
@@ -165,9 +169,9 @@ class Client:
             assert self._server is not None
             self._server.close()
 
-    def _send(self, request: Request) -> None:
+    def _send(self, request: Request, now: int) -> None:
         assert self._server is not None
-        request.arrival = self._env.now    # type: ignore[assignment]
+        request.arrival = now
         if not self._hangs_up:
             self._server.submit(request)
             return
@@ -196,7 +200,7 @@ class Client:
         if tries >= self._patience.retries:
             return False
         self._tries[request.index] = tries + 1
-        self._alarm(self._patience.pause(tries), lambda: self._send(request.again()))
+        self._alarm(self._patience.pause(tries), lambda: self._send(request.again(), self._now))
         return True
 
     def _alarm(self, after: int, act: Callable[[], None]) -> None:

@@ -90,10 +90,6 @@ class Recorder:
         """Request `index` held a slot between two instants."""
         self.stays.frombytes(TRIPLE(index, since, until))
 
-    def send(self, index: int, now: int) -> None:
-        """Request `index` is taken, which its client sent at `now`."""
-        self.sent.frombytes(PAIR(index, now))
-
     def freeze(self) -> Record:
         """The columns as read-only arrays."""
         return Record(self.plans.table(), _frozen(self.ends), packed(_frozen(self.used)), _frozen(self.rests, 2),

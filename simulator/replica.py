@@ -18,7 +18,7 @@ from simulator.memory.base import UNLIMITED, Memory
 from simulator.passes import Pass, Passes
 from simulator.policies.base import Policy
 from simulator.pricing import Pricing
-from simulator.recorder import Recorder
+from simulator.recorder import PAIR, TRIPLE, Recorder
 from simulator.request import Request
 from simulator.step import Queue, Step, Wait
 from simulator.stretch import Stretch, cut
@@ -84,9 +84,10 @@ class Replica:
             if self._on_refuse:
                 self._on_refuse(request)
             return
-        self.record.send(request.index, request.arrival)
+        self.record.sent.frombytes(PAIR(request.index, request.arrival))
         self.queue.wait(request)
-        self._stir()
+        if self._asleep or self._pass is not None:
+            self._stir()
 
     def cancel(self, request: Request) -> None:
         """Let a request go unfinished: after the step that runs, at once if none does. One that has left is ignored."""
@@ -243,7 +244,7 @@ class Replica:
             self._contract.complain(f"lets go request {request.index}, which has not finished", now)
         self.memory.release(request)
         self.queue.let_go(request)
-        self.record.stay(request.index, request.admitted, now)    # type: ignore[arg-type]
+        self.record.stays.frombytes(TRIPLE(request.index, request.admitted, now))
         request.admitted = None
         self.finished += 1
         if self._on_finish:
