@@ -71,7 +71,8 @@ class Client:
 
     def finished(self, request: Request) -> None:
         """Hear that a request is answered: another one may take its turn."""
-        self._open.discard(request)
+        if self._hangs_up:
+            self._open.discard(request)
         self.answered += 1
         if self._conversations is not None:
             self._follow(request, self._conversations)

@@ -7,11 +7,12 @@ either: that is taken when the steps are over, for some of them may never run.
 from __future__ import annotations
 
 from bisect import bisect_left
+from math import inf
 
 from simpy import Environment
 
 from simulator.batch import DecodingSet
-from simulator.memory.base import UNLIMITED, Memory
+from simulator.memory.base import Memory
 from simulator.policies.base import Policy
 from simulator.step import Step
 
@@ -36,9 +37,11 @@ class Stretch:
         self._alone, self._watchful = alone, watchful
         self._fast = policy.is_steady() and not exact
         self._urgent = policy.urgency() is not None
+        self._horizon: float = inf    # the next event that the latest step heeds, as far as one is known
 
     def at_most(self, step: Step, duration: int, now: int) -> int:
         """How often this step may run before the policy must be asked again, given how long it takes once."""
+        self._horizon = self._env.peek() if self._alone and self.heeds(step) else inf
         if not step.decodes or not self._decoding.size:
             return step.times
         if step.times > 1:
@@ -46,17 +49,16 @@ class Stretch:
         if step.chunks or not self._fast or step.fickle or step.preempted or step.trimmed or step.delay:
             return 1
         steps = self._decoding.steps_to_finish()
-        if self.heeds(step):
-            if not self._alone:
-                return min(steps, LONGEST)
-            if (horizon := self._env.peek()) < UNLIMITED:
-                steps = min(steps, int(horizon - now) // duration + 1)    # more would hardly be kept
+        if not self._alone and self.heeds(step):
+            return min(steps, LONGEST)
+        if self._horizon < inf:
+            steps = min(steps, int(self._horizon - now) // duration + 1)    # more would hardly be kept
         return steps
 
     def foreseen(self, step: Step, ends: list[int], used: list[int]) -> None:
         """Keep of the ends of all repetitions those that can be told to come, and say what memory is used in each."""
-        if self._alone and self.heeds(step) and ends[-1] > (horizon := self._env.peek()):
-            cut(ends, horizon)
+        if ends[-1] > self._horizon:
+            cut(ends, self._horizon)
         if len(ends) > 1:
             more = len(ends) - 1
             used += self._memory.foresee(self._decoding, more) if step.decodes else used * more
