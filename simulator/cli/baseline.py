@@ -6,10 +6,10 @@ from typing import Annotated
 
 from typer import Option
 
-from simulator.cli import complete, values
+from simulator.cli import values
 from simulator.cli.console import answers, print_json
 from simulator.cli.flags import with_flags
-from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Simulated
+from simulator.cli.options import FILES, ChosenLoad, ChosenPolicy, Common, Force, Simulated
 from simulator.cli.output import free_path
 from simulator.cli.progress import Bar
 from simulator.errors import InputError
@@ -26,18 +26,14 @@ TOLERANCE = ("How far a metric may move: exact, a percentage or a number in its 
 
 @with_flags
 def save(simulated: Simulated, common: Common,
-         policy: Annotated[str | None, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
-                                              rich_help_panel=ENGINE, help=(
-             "A policy, or a class of your own; vllm if not given."))] = None,
-         load: Annotated[str | None, Option(metavar="trace|saturated", autocompletion=complete.loads,
-                                            rich_help_panel=TRAFFIC, help=(
-             "The trace's own times, or all requests at 0; trace if not given."))] = None,
+         policy: ChosenPolicy = None,
+         load: ChosenLoad = None,
          result: Annotated[list[str] | None, Option(metavar="FILE", rich_help_panel=CHECK, help=RESULT)] = None,
          tolerance: Annotated[list[str] | None, Option(metavar="[METRIC=]X", rich_help_panel=CHECK, help=(
              f"{TOLERANCE} Kept in the baseline."))] = None,
          output: Annotated[str, Option("--output", "-o", metavar="FILE", rich_help_panel=FILES, help=(
              "The baseline."))] = "baseline.json",
-         force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")] = False,
+         force: Force = False,
          ) -> None:
     """Save what a scenario comes to, or what was measured, for `batchsim regress` to compare with."""
     path = free_path("-o", output, force=force)

@@ -12,7 +12,7 @@ from simulator.cli.console import answers, as_json
 from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import FILES, Common
+from simulator.cli.options import FILES, Common, Force
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.tables import print_table
@@ -26,8 +26,7 @@ FINDINGS, FIGURE = "caveats.json", "caveats.svg"
 def caveats(common: Common,
             result_dir: Annotated[str | None, Option("--result-dir", "-o", metavar="DIR", rich_help_panel=FILES, help=(
                 f"Write {FINDINGS} and {FIGURE} there. Replaces only what an earlier run wrote."))] = None,
-            force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")]
-            = False) -> None:
+            force: Force = False) -> None:
     """Show where continuous batching does not pay: five small studies, each with its ratio and its reason."""
     directory = None if result_dir is None else ResultDirectory(result_dir, force=force)
     if directory:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,21 +25,21 @@ CHOSEN = ("policy", "knobs", "load")
 
 
 @dataclass(frozen=True)
-class FromFile(Flags):
+class FromFile(Flags, ABC):
     """A scenario file beside flags; a subclass says what its flags are worth."""
 
     scenario_file: Annotated[str | None, Option("--scenario", metavar="FILE", rich_help_panel=TRAFFIC, help=(
         "A scenario: YAML as `batchsim init` writes it, or the JSON of a result, to run that again. Flags given beside "
         "it win; --set adds to its knobs."))] = None
 
+    @abstractmethod
     def flags(self, common: Common) -> dict[str, Any]:
         """The fields of Scenario that the flags set, at their defaults or not, but for those in CHOSEN."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def knobs(self) -> dict[str, Any]:
         """What --set says: values by "knob" or "policy.knob"."""
-        raise NotImplementedError
 
     def scenario(self, common: Common, **asked: str | None) -> dict[str, Any]:
         """The fields of Scenario, those that nobody said left out where there is a file.

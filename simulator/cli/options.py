@@ -27,6 +27,14 @@ from traces import Trace
 RESULT_DIR = "batchsim-out"
 ENGINE, MEASURES, FILES, COMMON = "Model, GPU and engine", "Measures", "Files", "Common"
 
+ChosenPolicy = Annotated[str | None, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
+                                            rich_help_panel=ENGINE, help=(
+    "A policy, or a class of your own; vllm if not given."))]
+ChosenLoad = Annotated[str | None, Option(metavar="trace|saturated", autocompletion=complete.loads,
+                                          rich_help_panel=TRAFFIC, help=(
+    "The trace's own times, or all requests at 0; trace if not given."))]
+Force = Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")]
+
 
 def _default(field: str) -> str:
     """The default of a number of Scenario, as it would be typed."""

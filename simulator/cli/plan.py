@@ -15,7 +15,7 @@ from simulator.cli.console import answers, as_json
 from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import typed, with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import ENGINE, FILES, Common, Simulated
+from simulator.cli.options import FILES, ChosenPolicy, Common, Force, Simulated
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.scaling import Scaling
@@ -36,9 +36,7 @@ INFEASIBLE = 1
 
 @with_flags
 def plan(simulated: Simulated, scaling: Scaling, common: Common,
-         policy: Annotated[str | None, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
-                                              rich_help_panel=ENGINE, help=(
-                                                  "A policy, or a class of your own; vllm if not given."))] = None,
+         policy: ChosenPolicy = None,
          attainment: Annotated[str, Option(metavar="X", rich_help_panel=PLAN, help=(
              "Share of the requests that must meet all limits of --goodput: 0.99 with ttft:500 is a p99 of TTFT below "
              "500 ms."))] = f"{ATTAINMENT:g}",
@@ -60,7 +58,7 @@ def plan(simulated: Simulated, scaling: Scaling, common: Common,
                  str(REPLICATIONS)),
          result_dir: Annotated[str | None, Option("--result-dir", "-o", metavar="DIR", rich_help_panel=FILES, help=(
              f"Write {FINDINGS}, {RUNS} and the figures there. Replaces only what an earlier run wrote."))] = None,
-         force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")] = False,
+         force: Force = False,
          ) -> None:
     """Say how many replicas keep your objectives, how sure that is, what binds, and what it costs.
 

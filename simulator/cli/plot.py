@@ -11,7 +11,7 @@ from typer import Argument, Option
 from simulator.cli.drawing import check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import FILES, MEASURES, Common
+from simulator.cli.options import MEASURES, Common, Force
 from simulator.cli.output import ResultDirectory
 from simulator.cli.sweep import FIGURES, RECORDS, drawn
 from simulator.errors import InputError
@@ -26,7 +26,7 @@ def plot(common: Common,
              "What its rows are; the second."))] = None,
          metric: Annotated[str | None, Option(metavar="METRIC", rich_help_panel=MEASURES, help=(
              "What its numbers are, such as p99_ttft_ms; goodput, else output throughput, if not given."))] = None,
-         force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")] = False,
+         force: Force = False,
          ) -> None:
     """Draw the heat map and the Pareto set of a sweep again, over other axes or of another metric."""
     check_drawing()

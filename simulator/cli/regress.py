@@ -15,7 +15,7 @@ from simulator.cli.console import answers, as_json
 from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Simulated
+from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Force, Simulated
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.tables import print_table
@@ -53,8 +53,7 @@ def regress(simulated: Simulated, common: Common,
             result_dir: Annotated[str | None, Option("--result-dir", "-o", metavar="DIR", rich_help_panel=FILES, help=(
                 f"Where {FIGURE}, {SUMMARY}, {JUNIT} and {FINDINGS} go, {REGRESS_DIR} if not given. Replaces only what "
                 "an earlier run wrote."))] = None,
-            force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")]
-            = False) -> None:
+            force: Force = False) -> None:
     """Run a baseline's scenario again, and say whether anything is not what it was, and what is to blame.
 
     Exact by default: what is simulated again by the same version must not even improve. A flag that is left out is

@@ -15,7 +15,7 @@ from simulator.cli.console import answers, as_json
 from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import FILES, Common
+from simulator.cli.options import FILES, Common, Force
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.tables import print_table
@@ -37,8 +37,7 @@ def reproduce(common: Common,
               result_dir: Annotated[str | None, Option(
                   "--result-dir", "-o", metavar="DIR", rich_help_panel=FILES, help=(
                       f"Write {FINDINGS} and a figure each there. Replaces only what an earlier run wrote."))] = None,
-              force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")]
-              = False) -> None:
+              force: Force = False) -> None:
     """Run published figures again, with every assumption beside them; exit status 1 where a tolerance is missed."""
     chosen = asked(names or ["all"])
     directory = None if result_dir is None else ResultDirectory(result_dir, force=force)

@@ -7,11 +7,10 @@ from typing import Annotated
 
 from typer import Option
 
-from simulator.cli import complete
 from simulator.cli.console import answers
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Simulated, Written
+from simulator.cli.options import FILES, ChosenLoad, ChosenPolicy, Common, Simulated, Written
 from simulator.cli.output import ResultDirectory, detail_name, free_path, run_files, run_name
 from simulator.cli.progress import Bar
 from simulator.cli.summary import print_summary
@@ -22,12 +21,8 @@ from simulator.simulate import run as simulate
 
 @with_flags
 def run(simulated: Simulated, written: Written, common: Common,
-        policy: Annotated[str | None, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
-                                             rich_help_panel=ENGINE, help=(
-                                                 "A policy, or a class of your own; vllm if not given."))] = None,
-        load: Annotated[str | None, Option(metavar="trace|saturated", autocompletion=complete.loads,
-                                           rich_help_panel=TRAFFIC, help=(
-            "The trace's own times, or all requests at 0; trace if not given."))] = None,
+        policy: ChosenPolicy = None,
+        load: ChosenLoad = None,
         save_result: Annotated[bool, Option("--save-result", metavar="", rich_help_panel=FILES, help=(
             "Write the result as JSON; -o says so too."))] = False,
         result_filename: Annotated[str | None, Option(metavar="NAME", rich_help_panel=FILES, help=(

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 from typer import Exit, Option
 
-from simulator.cli import complete, values
+from simulator.cli import values
 from simulator.cli.console import answers, as_json
 from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import ENGINE, FILES, MEASURES, TRAFFIC, Common, Simulated
+from simulator.cli.options import FILES, MEASURES, ChosenLoad, ChosenPolicy, Common, Simulated
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.scaling import Scaling
@@ -37,12 +37,8 @@ SWEEP_DIR = "batchsim-sweep"
 
 @with_flags
 def sweep(simulated: Simulated, asked_for: Varied, scaling: Scaling, common: Common,
-          policy: Annotated[str | None, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
-                                               rich_help_panel=ENGINE, help=(
-              "A policy, or a class of your own; vllm if not given."))] = None,
-          load: Annotated[str | None, Option(metavar="trace|saturated", autocompletion=complete.loads,
-                                             rich_help_panel=TRAFFIC, help=(
-              "The trace's own times, or all requests at 0; trace if not given."))] = None,
+          policy: ChosenPolicy = None,
+          load: ChosenLoad = None,
           metric_percentiles: Annotated[str, Option(metavar="50,90,99", rich_help_panel=MEASURES, help=(
               "Percentiles to give of each latency."))] = "99",
           resume: Annotated[bool, Option("--resume", metavar="", rich_help_panel=FILES, help=(

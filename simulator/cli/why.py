@@ -15,7 +15,7 @@ from simulator.cli.console import answers, as_json
 from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import typed, with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import COMMON, ENGINE, FILES, MEASURES, TRAFFIC, Common, Simulated
+from simulator.cli.options import COMMON, ENGINE, FILES, MEASURES, TRAFFIC, Common, Force, Simulated
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.scaling import cores
@@ -59,7 +59,7 @@ def why(simulated: Simulated, common: Common,
             "Runs at once, each in a process; as many as there are cores if not given."))] = None,
         result_dir: Annotated[str | None, Option("--result-dir", "-o", metavar="DIR", rich_help_panel=FILES, help=(
             f"Write {FINDINGS} and {FIGURE} there. Replaces only what an earlier run wrote."))] = None,
-        force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, help="Replace any file.")] = False,
+        force: Force = False,
         ) -> None:
     """Say where the ratio between two policies comes from: one switch after the other, in factors that multiply."""
     directory = None if result_dir is None else ResultDirectory(result_dir, force=force)
