@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -131,3 +132,14 @@ def test_a_closed_loop_never_exceeds_its_limit(rows: list[tuple[int, int, int]],
 def test_a_replica_with_fewer_slots_than_the_limit_keeps_them_all_busy(limit: int) -> None:
     world = play_both([(0, 1, 4)] * 6, Vllm(max_num_seqs=2), max_concurrency=limit)
     assert len(world.record.ends) == 4 * 6 // min(limit, 2)
+
+
+def test_a_closed_loop_handed_over_from_its_warm_up_has_no_second_burst() -> None:
+    """The p99 of TTFT is that of the start, where all come at once; a start anew after a warm-up brings it back."""
+    chance = np.random.default_rng(0)
+    rows = [(0, *row) for row in zip(chance.integers(300, 700, 1064), chance.integers(50, 200, 1064), strict=True)]
+    warm, anew = (simulate(trace_of(part), Vllm(), max_concurrency=32).requests["ttft"]
+                  for part in (rows, rows[64:]))
+    handed_over = warm[64:]
+    assert anew.quantile(0.99) > 4 * handed_over.quantile(0.99), "drained in between"
+    assert anew.median() == pytest.approx(handed_over.median(), rel=0.1), "the rest of the run is alike"
