@@ -12,6 +12,8 @@ from simulator.step import Queue, Step, Wait
 
 LATEST = 1 << 62
 """The clock counts nanoseconds in 64 bits."""
+OWN_FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""What a policy of somebody's own may bring about with a step that cannot be run."""
 MOST_WAITS = 10_000
 """In a row, where nobody runs and nobody else will come."""
 

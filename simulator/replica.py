@@ -12,7 +12,7 @@ from typing import Any
 from simpy import Environment, Timeout
 
 from simulator.batch import ListedSet, LockstepSet
-from simulator.contract import Contract
+from simulator.contract import OWN_FAULTS, Contract
 from simulator.events import PLANS, Last, Watcher
 from simulator.memory.base import UNLIMITED, Memory
 from simulator.passes import Pass, Passes
@@ -249,10 +249,6 @@ class Replica:
         self.finished += 1
         if self._on_finish:
             self._on_finish(request)
-
-
-OWN_FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
-"""What a policy of somebody's own may bring about with a step that cannot be run."""
 
 
 def _order(request: Request) -> int:
