@@ -1,0 +1,15 @@
+"""A table for the README's "How it is tested", as Markdown.
+
+Each script beside this one makes one of its tables: ``python tests/tables/NAME.py`` prints it, ready to be put between
+the marks of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """The columns as a head, then a line for each row; a bar inside a cell is escaped."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", r"\|") for cell in line) + " |" for line in lines)
