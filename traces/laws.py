@@ -39,9 +39,9 @@ class Quantiles:
     def __post_init__(self) -> None:
         for name, values, counts in (("tokens", self.tokens, (101,)), ("tail", self.tail, range(len(TAIL) + 1))):
             if not isinstance(values, Sequence) or isinstance(values, str) or len(values) not in counts:
-                raise TraceError(f"{name} must list {'101' if name == 'tokens' else 'up to 13'} numbers")
+                raise TraceError(f"{name} must list {'101' if name == 'tokens' else f'up to {len(TAIL)}'} numbers")
             for value in values:
-                number(name, value, above=-1)
+                number(name, value, least=0)
         if np.any(np.diff(self._values) < 0):
             raise TraceError("tokens must not fall from one probability to the next, the tail included")
 

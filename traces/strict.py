@@ -3,7 +3,6 @@
 It knows no spec: the dataclass says which keys there are, and checks its values itself.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -83,10 +82,13 @@ def one_of(kinds: Mapping[str, type[Any]], given: object, where: str) -> Any:
     return made(kinds[given["kind"]], {key: value for key, value in given.items() if key != "kind"}, where)
 
 
-def number(name: str, value: object, *, above: float = 0, most: float = LARGEST) -> None:
-    """Refuse what is no finite number above `above`, or is larger than `most`."""
-    if not is_number(value) or not above < value <= most or math.isinf(value):    # type: ignore[operator,arg-type]
-        raise TraceError(f"{name} must be a number above {above:g}, not {shown(value)}")
+def number(name: str, value: object, *, above: float = 0, least: float | None = None, most: float = LARGEST) -> None:
+    """Refuse what is no finite number above `above`, or of at least `least` where that is given, up to `most`."""
+    if is_number(value) and value <= most and (value > above if least is None else value >= least):    # type: ignore[operator]
+        return
+    low = f"above {above:g}" if least is None else f"of at least {least:g}"
+    high = "" if most == LARGEST else f" and at most {most:g}"
+    raise TraceError(f"{name} must be a number {low}{high}, not {shown(value)}")
 
 
 def count(name: str, value: object, least: int = 1, most: int = LARGEST) -> None:

@@ -55,6 +55,8 @@ def test_a_fixed_and_an_empirical_law(tmp_path):
     ({"kind": "exponential", "mean": 5, "most": 9, "beyond": "dropped"}, "beyond must be clipped or rejected"),
     ({"kind": "exponential"}, "mean must be a number above 0"),
     ({"kind": "lognormal", "median": 5}, "sigma must be a number above 0"),
+    ({"kind": "lognormal", "median": 5, "sigma": 101}, "sigma must be a number above 0 and at most 100, not 101"),
+    ({"kind": "quantiles", "tokens": [-0.5, *[5] * 100]}, "tokens must be a number of at least 0, not -0.5"),
     ({"kind": "uniform", "least": 9, "most": 3}, "most must be a whole number of at least 9, not 3"),
     ({"kind": "uniform", "least": 9}, "lacks most"), ({"kind": "fixed", "tokens": 1.5}, "must be a whole number"),
     ({"kind": "fixed", "token": 3}, "unknown key 'token': did you mean 'tokens'?"),
