@@ -100,6 +100,15 @@ def test_only_the_tenants_asked_for_come_each_at_its_own_rate():
     assert fast.tenant == ("a", "b", "a", "b")
     assert (fast.arrival / SECOND).tolist() == [0, 1, 3, 4]
     assert fast.hash_ids == ((1,), (1,), (2,), (2,))    # of one trace, so what was shared still is
+    assert fast.report.notes == ("tenants: a at 1 times its rate, b at 2 times its rate",)
+
+
+def test_requests_that_a_faster_tenant_leaves_behind_are_counted():
+    trace = made([0, 1, 4, 6, 8], tenant=("a", "b", "a", "a", "b"))
+    found = of_tenants(trace, {"a": 1, "b": 2})
+    assert (found.arrival / SECOND).tolist() == [0, 0.5, 4, 4]
+    assert found.report.notes == ("tenants: a at 1 times its rate, b at 2 times its rate; 1 of 5 requests come after "
+                                  "the first of them has ended, and are left out",)
 
 
 def test_equal_weights_of_all_tenants_give_the_trace_back():
@@ -128,7 +137,8 @@ def test_a_mix_ends_with_the_trace_that_ends_first_and_keeps_prefixes_apart():
     assert both.tenant == ("made", "two") * 3
     assert both.hash_ids == ((0,), (2,), (0,), (2,), (1,), (2,))
     assert both.licence == "MIT"
-    assert both.report.notes == ("a mix: made at 1 times its rate, two at 0.5 times its rate",)
+    assert both.report.notes == ("a mix: made at 1 times its rate, two at 0.5 times its rate; 1 of 7 requests come "
+                                 "after the first of them has ended, and are left out",)
 
 
 def test_columns_that_only_some_have_are_filled_or_left_out():
