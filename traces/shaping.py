@@ -20,6 +20,7 @@ from traces.shape import Shape, shape_of, shaped_times
 from traces.trace import Trace
 
 MOST_SPREAD = 4
+"""Largest power: beyond it a handful of outputs would hold nearly all tokens."""
 
 
 def sampled(trace: Trace, share: float, rng: np.random.Generator) -> Trace:

@@ -32,7 +32,7 @@ SAID = {
     "clock": "{} (as --window counts)",
     "span_s": "{:,.3f}",
     "rate": "{:,.4g} requests/s",
-    "burstiness": "{:.3g} (coefficient of variation of the gaps; Poisson: 1)",
+    "gap_cv": "{:.3g} (coefficient of variation of the gaps; Poisson: 1, bursts: more)",
     "failed": "{:,} (no output tokens or an error; left out)",
     "outside": "{:,} (not in the window)",
     "think_s_median": "{:,.3g}",
@@ -48,7 +48,7 @@ def describe(name: Annotated[str, Argument(metavar="NAME|FILE", autocompletion=c
                  "Draw it instead: arrivals, lengths and slot utilisation, as .svg or .png."))] = None,
              force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES,
                                            help="Replace any file.")] = False) -> None:
-    """Rows, rejects, span, rate, burstiness, lengths, arrivals over time and slot utilisation of a trace."""
+    """Rows, rejects, span, rate, variation of the gaps, lengths, arrivals over time and slot utilisation of a trace."""
     if output is not None:
         _check_figure(Path(output), force=force)
     trace = reading.load(name, common)
