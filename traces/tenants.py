@@ -12,6 +12,7 @@ from traces.arrivals import LONGEST_NS
 from traces.columns import Int64
 from traces.errors import TraceError, unknown
 from traces.joining import joined
+from traces.strict import number
 from traces.trace import Trace
 
 
@@ -24,12 +25,15 @@ def of_tenants(trace: Trace, weights: Mapping[str, float]) -> Trace:
     """The requests of these tenants alone, each tenant's `weights` times as fast as they were.
 
     It ends when the fastest has come through its time, so that the mix is the same throughout. Raises TraceError for a
-    tenant that is not there, and where the trace names none.
+    tenant that is not there, a weight that is not above 0, and where the trace names no tenants or none is asked for.
     """
     rows = _rows(trace)
-    for name in weights:
+    if not weights:
+        raise TraceError(f"name a tenant of {trace.name}: it has {', '.join(rows)}")
+    for name, weight in weights.items():
         if name not in rows:
             raise unknown("tenant", name, rows)
+        number(f"the rate of {name}", weight)
     end = float(trace.arrival[-1]) / max(weights.values())
     if end > LONGEST_NS:
         raise TraceError(f"tenants so slow stretch {trace.name} beyond 146 years")

@@ -125,6 +125,10 @@ def test_an_unknown_tenant_and_a_trace_without_any_are_refused():
         split(made([0]))
     with pytest.raises(TraceError, match="beyond 146 years"):
         of_tenants(made([0, 10], tenant=("a", "a")), {"a": 1e-12})
+    for weights, words in (({"a": 0}, "the rate of a must be a number above 0, not 0"),
+                           ({"a": float("nan")}, "not nan"), ({}, "name a tenant of made: it has a")):
+        with pytest.raises(TraceError, match=words):
+            of_tenants(made([0, 10], tenant=("a", "a")), weights)
 
 
 def test_a_mix_ends_with_the_trace_that_ends_first_and_keeps_prefixes_apart():
@@ -173,6 +177,15 @@ def test_the_cap_counts_only_what_is_wanted():
     assert len(capped(trace, 5, good)) == 90
     assert len(capped(trace, 15, good)) == 100
     assert len(capped(trace, 3, ~good)) == 3
+
+
+def test_rounds_lengths_and_caps_that_are_none_are_refused():
+    trace = made([0, 1])
+    for asked, words in ((lambda: repeated(trace, 0), "rounds must be a whole number of at least 1, not 0"),
+                         (lambda: truncated(trace, 1), "longest must be a whole number of at least 2, not 1"),
+                         (lambda: capped(trace, 0, trace.prompt > 0), "most must be a whole number of at least 1")):
+        with pytest.raises(TraceError, match=words):
+            asked()
 
 
 def test_a_spread_of_two_squares_the_lengths_and_keeps_their_mean():
