@@ -82,24 +82,29 @@ class SampleFile:
         self._file.flush()
 
     def _read(self) -> dict[tuple[int, Point], Sample]:
-        """What the file has; a last line that was cut off is dropped."""
+        """What the file has; a last line that was cut off is dropped, once it is known that the file is ours."""
         try:
-            text = self._path.read_text(encoding="utf-8")
+            content = self._path.read_bytes()
         except OSError as error:
             raise InputError(f"{self._path}: nothing to resume ({error.strerror})") from None
-        whole = text[:text.rfind("\n") + 1]
-        if whole != text:
-            os.truncate(self._path, len(whole.encode()))
+        whole = content[:content.rfind(b"\n") + 1]
         try:
             head, *lines = map(json.loads, whole.splitlines())
             found = {(line["pass"], Point(line["kernel"], tuple(line["dims"]))):
                      Sample(tuple(line["us"]), line["bytes"], line["flops"]) for line in lines}
         except (ValueError, KeyError, TypeError):
-            raise InputError(f"{self._path} holds no samples of a calibration: start without --resume") from None
+            raise self._strange() from None
         self._check(head)
+        if whole != content:
+            os.truncate(self._path, len(whole))
         return found
 
-    def _check(self, head: Mapping[str, Any]) -> None:
+    def _strange(self) -> InputError:
+        return InputError(f"{self._path} holds no samples of a calibration: start without --resume")
+
+    def _check(self, head: object) -> None:
+        if not isinstance(head, dict):
+            raise self._strange()
         for key, value in self._what.items():
             if head.get(key) != value:
                 raise InputError(f"{self._path} was begun with {key} {head.get(key)!r}, not {value!r}: say so again, "
