@@ -32,6 +32,7 @@ Traces and costs are packages of their own, `traces` and `cost_models`, and know
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from simulator import guard
@@ -61,29 +62,16 @@ __all__ = ["InputError", "Policy", "PolicyError", "Result", "Scenario", "Stalled
            "attribute", "compare", "explain", "memory", "plan", "plots", "policies", "read_scenario", "run", "simulate",
            "sweep", "what_if"]
 
+_STUDIES = {"attribute": "attribution", "compare": "compare", "explain": "explain", "plan": "capacity", "sweep": "sweep",
+           "what_if": "whatif"}
+"""Functions of several runs, and the modules of `simulator.studies` that they are in."""
+
 
 def __getattr__(name: str) -> Any:
     """Load what not everybody needs when it is asked for."""
-    if name == "compare":
-        from simulator.studies.compare import compare
-        return compare
-    if name == "attribute":
-        from simulator.studies.attribution import attribute
-        return attribute
-    if name == "explain":
-        from simulator.studies.explain import explain
-        return explain
-    if name == "plan":
-        from simulator.studies.capacity import plan
-        return plan
-    if name == "sweep":
-        from simulator.studies.sweep import sweep
-        return sweep
-    if name == "what_if":
-        from simulator.studies.whatif import what_if
-        return what_if
+    if name in _STUDIES:
+        return getattr(import_module(f"simulator.studies.{_STUDIES[name]}"), name)
     if name in ("plots", "statistics", "studies"):
-        from importlib import import_module
         return import_module(f"simulator.{name}")
     raise AttributeError(f"module 'simulator' has no attribute {name!r}")
 
