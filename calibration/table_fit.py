@@ -38,7 +38,7 @@ def fit_table(times: KernelTimes, seed: int = 0) -> Fit:
         unseen = folds(len(mixed), seed) == FOLDS - 1
         table = _with_mixed(table, mixed[~unseen], times.layers)
     model = model_of(table, times.layers)
-    return Fit("table", table=table, range=Range(**rows.bounds()),
+    return Fit("table", table=table, range=Range(**rows.bounds()), held_against="kernels",
                errors=Errors(_pure_error(model, rows.of("decode")), _pure_error(model, rows.of("prefill")),
                              None if unseen is None else _error(model, mixed[unseen])))
 

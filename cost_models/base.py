@@ -80,6 +80,10 @@ class CostModel(ABC):
         """By which share of a step its times may be off on average, either way; None where no error is stated."""
         return None
 
+    def held_against(self) -> str | None:
+        """What these errors are errors of, ``engine`` or ``kernels`` (see `fits.Fit`); None where none is stated."""
+        return None
+
     @property
     def request_overhead(self) -> int:
         """What a request spends outside the steps (API, tokenising), in ns; 0 where none is stated."""

@@ -50,10 +50,16 @@ def glossary() -> str:
 
 def errors() -> str:
     """What the bundled profiles state of their errors, as a Markdown table."""
-    rows = [f"| `{profile.name}` | {_source(profile)} | "
+    rows = [f"| `{profile.name}` | {_source(profile)} | {_held_against(profile)} | "
             + " | ".join(_figures(error) for error in vars(profile.fit.errors).values()) + " |"
             for profile in bundled_profiles().values() if profile.origin.kind == "derived"]
-    return "\n".join(["| profile | figures of | decode | prefill | mixed |", "|---|---|---|---|---|", *rows])
+    return "\n".join(["| profile | figures of | held against | decode | prefill | mixed |", "|---|---|---|---|---|---|",
+                      *rows])
+
+
+def _held_against(profile: Profile) -> str:
+    known = any(vars(profile.fit.errors).values())
+    return {"engine": "an engine's steps", "kernels": "kernel times"}[profile.fit.held_against] if known else "nothing"
 
 
 def _source(profile: Profile) -> str:

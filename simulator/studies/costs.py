@@ -146,4 +146,5 @@ def _errors(profile: Profile) -> str:
         bias = "" if error.bias_percent is None else f", bias {error.bias_percent:+.1f}"
         kept = "held out" if error.held_out else "of the fit"
         told.append(f"{regime} MAPE {error.mape_percent:.1f}, p95 {error.p95_percent:.1f}{bias} ({kept})")
-    return "; ".join(told) + "; in percent"
+    of = "kernel times, not an engine's" if profile.fit.held_against == "kernels" else "an engine's steps"
+    return "; ".join(told) + f"; in percent, held against {of}"
