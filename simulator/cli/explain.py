@@ -14,9 +14,10 @@ from simulator.cli.console import answers, as_json
 from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Simulated
+from simulator.cli.options import ENGINE, FILES, Common, Simulated
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
+from simulator.cli.shaping import TRAFFIC
 from simulator.cli.tables import print_table
 from simulator.policies.making import make_policies
 from simulator.scenario import scenario_of

@@ -16,7 +16,8 @@ from simulator.cli import complete
 from simulator.cli.console import print_json
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import FILES, TRAFFIC, Common, Reading
+from simulator.cli.options import FILES, Common, Reading
+from simulator.cli.shaping import TRAFFIC
 from simulator.errors import InputError
 from traces import Trace
 

@@ -15,10 +15,11 @@ from simulator.cli.console import answers, as_json
 from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import typed, with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import COMMON, ENGINE, FILES, MEASURES, TRAFFIC, Common, Force, Simulated
+from simulator.cli.options import COMMON, ENGINE, FILES, MEASURES, Common, Force, Simulated
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.scaling import cores
+from simulator.cli.shaping import TRAFFIC
 from simulator.cli.tables import print_table
 from simulator.facts import facts_of
 from simulator.policies.making import make_policies
