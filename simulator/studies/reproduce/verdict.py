@@ -17,7 +17,7 @@ from simulator.policies.static import StaticBatching
 from simulator.policies.vllm import Vllm
 from simulator.scenario import Scenario, scenario_of
 from simulator.setup import read_trace
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.studies.reproduce.running import Progress
 from simulator.studies.reproduce.spec import read_file
 
