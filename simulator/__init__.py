@@ -32,14 +32,18 @@ Traces and costs are packages of their own, `traces` and `cost_models`, and know
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from simulator import starting
 
-from simulator import guard
+starting.begin()
+
+from simulator import guard  # noqa: E402
 
 guard.check()
 
-from simulator.version import __version__  # noqa: E402    an overwritten package may have none
+from importlib import import_module  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+from simulator.version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
     from simulator import memory, plots, policies

@@ -16,7 +16,8 @@ MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "co
 MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupancy trace_events throughput metrics "
             "doors limits tail filling fullness frames saved summary cluster served tenancy balance details measured "
             "display facts remarks run_tables")
-LAYERS = ["errors version guard distribution tables account columns areas statistics", "request record", "batch",
+LAYERS = ["errors version starting guard distribution tables account columns areas statistics", "request record",
+          "batch",
           "memory checks",
           "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",
           "pricing", "passes", "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
@@ -154,7 +155,8 @@ def test_an_overwritten_package_is_named(tmp_path: Path) -> None:
     for package in ("simulator", "traces", "cost_models"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text((ROOT / package / "__init__.py").read_text())
-    (tmp_path / "simulator" / "guard.py").write_text((ROOT / "simulator" / "guard.py").read_text())
+    for name in ("guard.py", "starting.py"):
+        (tmp_path / "simulator" / name).write_text((ROOT / "simulator" / name).read_text())
     (tmp_path / "traces" / "__init__.py").write_text("from traces.timeseries import TimeSeries\n")
     run = python("import simulator", tmp_path)
     assert run.stderr.splitlines()[-1].startswith(
