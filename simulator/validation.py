@@ -23,8 +23,8 @@ from simulator.metrics import METRICS
 from simulator.policies import Policy
 from simulator.result import Result
 from simulator.scenario import scenario_of
-from simulator.simulate import Progress
-from simulator.simulate import run as simulate
+from simulator.simulation import Progress
+from simulator.simulation import run as simulate
 from simulator.tables import Table
 
 Rows = Literal["all", "even", "odd"]
@@ -128,7 +128,7 @@ def validate(profile: Profile | str | os.PathLike[str], run: EngineRun | str | o
         run: A recorded run, or its file.
         policy: What scheduled it.
         rows: "even" or "odd" tells the latencies of every second request only, counted from 0 by arrival.
-        progress: See `simulator.simulate.run`.
+        progress: See `simulator.simulation.run`.
         options: Other fields of Scenario, such as knobs or kv_capacity_tokens.
 
     Raises:

@@ -16,7 +16,7 @@ from simulator.cli.progress import Bar
 from simulator.cli.summary import print_summary
 from simulator.policies.making import make_policies
 from simulator.scenario import Scenario
-from simulator.simulate import run as simulate
+from simulator.simulation import run as simulate
 
 
 @with_flags

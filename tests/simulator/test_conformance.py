@@ -18,7 +18,7 @@ from simulator.errors import InputError, PolicyError
 from simulator.memory import Memory
 from simulator.policies import Policy, Vllm
 from simulator.scenario import Scenario
-from simulator.simulate import run, simulate
+from simulator.simulation import run, simulate
 from simulator.step import Queue, Step, Wait
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "vllm"

@@ -17,7 +17,7 @@ from simulator.ledger import SLOT_PARTS
 from simulator.metrics import METRICS, json_keys
 from simulator.policies import StaticBatching, Vllm
 from simulator.result import Result, load
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 
 ROWS = [(0, 4, 1), (0, 4, 3), (0, 4, 2)]
 INF = float("inf")

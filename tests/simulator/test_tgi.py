@@ -17,7 +17,7 @@ from simulator.policies import Tgi
 from simulator.policies.tgi.chunked import chunk_plan
 from simulator.remarks import remarks
 from simulator.request import Request
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 from traces import Trace
 
 WHOLE = {"support_chunking": False, "prefix_caching": False}

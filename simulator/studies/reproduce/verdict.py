@@ -16,7 +16,7 @@ from cost_models.strict import build
 from simulator.policies.static import StaticBatching
 from simulator.policies.vllm import Vllm
 from simulator.scenario import Scenario, scenario_of
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.studies.reproduce.running import Progress
 from simulator.studies.reproduce.spec import read_file
 from simulator.traffic import read_trace

@@ -14,7 +14,7 @@ from typing import Any
 
 from simulator.result import Result
 from simulator.scenario import FIELDS, Scenario
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.studies.sweep.served import by_tenant
 from simulator.summary import LATENCIES, plain
 
