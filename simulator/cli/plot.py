@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from simulator.cli.lines import note
 from simulator.cli.options import MEASURES, Common, Force
 from simulator.cli.output import ResultDirectory
 from simulator.cli.sweep import FIGURES, RECORDS, drawn
+from simulator.documents import document_of
 from simulator.errors import InputError
 
 
@@ -50,10 +50,7 @@ def _records(directory: Path) -> list[dict[str, Any]]:
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    try:
-        records = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError):
-        raise InputError(f"{path}: is half-written, or no JSON: run the sweep again with --resume") from None
+    records = document_of(path)
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise InputError(f"{path}: is no summary of a sweep: it must be a list of records")
     return records

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
-from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Option
 
 from simulator.cli import values
 from simulator.cli.options import MEASURES
+from simulator.documents import text_of
 from simulator.errors import InputError
 from simulator.studies.sweep import Sweep, sweep
 from simulator.studies.sweep.tuning import TRIALS, tune
@@ -77,10 +77,7 @@ def listed(path: str) -> list[dict[str, Any]]:
     Raises InputError, in one line, for whatever is wrong with it.
     """
     from simulator.scenarios.yaml_text import parse
-    try:
-        document = parse(Path(path).read_text("utf-8"), f"--list {path}").content
-    except UnicodeDecodeError:
-        raise InputError(f"--list {path}: is no text in UTF-8") from None
+    document = parse(text_of(path, f"--list {path}"), f"--list {path}").content
     points = list(document.values()) if isinstance(document, dict) else document
     if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
         raise InputError(f"--list {path}: must be a list of mappings, such as '- max_num_seqs: 64', one for each point")

@@ -6,15 +6,16 @@ It checks that they are there and are JSON. What the fields mean is the engine's
 from __future__ import annotations
 
 import gzip
-import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from cost_models import choose
+from simulator.documents import MOST_BYTES, bytes_of, decoded, json_of
 from simulator.errors import InputError
 
 PARTS: Mapping[str, tuple[str, ...]] = {
@@ -42,7 +43,7 @@ class Recording:
     @cached_property
     def options(self) -> Line:
         """The engine's settings, as they stand in the file."""
-        return _object(_text(self.paths["options"], _read), str(self.paths["options"]))
+        return _object(_text(self.paths["options"]), str(self.paths["options"]))
 
     def requests(self) -> Iterator[tuple[str, Line]]:
         """Each request, and where it stands, in words."""
@@ -102,8 +103,7 @@ def find(directory: Path) -> list[Recording]:
 
 def lines(path: Path) -> Iterator[tuple[str, Line]]:
     """Each line of a JSONL file as an object, and where it stands; empty lines are passed over."""
-    content = _text(path, _read_gzipped if path.suffix == ".gz" else _read)
-    for number, text in enumerate(content.split("\n"), 1):
+    for number, text in enumerate(_text(path).split("\n"), 1):
         if text.strip():
             where = f"{path}, line {number}"
             yield where, _object(text, where)
@@ -138,29 +138,23 @@ def _complete(directory: Path, name: str, paths: dict[str, Path]) -> Recording:
     return Recording(name, paths)
 
 
-def _read(path: Path) -> bytes:
-    return path.read_bytes()
+def _text(path: Path) -> str:
+    content = bytes_of(path)
+    return decoded(_unpacked(content, path) if path.suffix == ".gz" else content, str(path))
 
 
-def _read_gzipped(path: Path) -> bytes:
+def _unpacked(content: bytes, path: Path) -> bytes:
     try:
-        return gzip.decompress(path.read_bytes())
+        unpacked = gzip.GzipFile(fileobj=BytesIO(content)).read(MOST_BYTES + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{path}: not a whole gzip file ({error})") from None
-
-
-def _text(path: Path, read: Callable[[Path], bytes]) -> str:
-    try:
-        return read(path).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not a text file in UTF-8") from None
+    if len(unpacked) > MOST_BYTES:
+        raise InputError(f"{path}: expands to more than {MOST_BYTES >> 20} MiB")
+    return unpacked
 
 
 def _object(text: str, where: str) -> Line:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: not valid JSON ({error})") from None
+    value = json_of(text, where)
     if not isinstance(value, dict):
         raise InputError(f"{where}: must be a JSON object, not {text.strip()[:40]}")
     return value

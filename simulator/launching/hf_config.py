@@ -5,11 +5,11 @@ It reads no weights. Mixtures of experts and other attentions have another shape
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from cost_models import MODELS, CostModelError, ModelSpec, model_spec
+from simulator.documents import document_of
 from simulator.errors import InputError
 from simulator.launching.engine import Fields
 
@@ -35,10 +35,7 @@ def fields_of_folder(folder: Path) -> Fields:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"--from: {path} cannot be read: {error}") from None
+    found = document_of(path, f"--from: {path}")
     if not isinstance(found, dict):
         raise InputError(f"--from: {path} must map names to values")
     return found

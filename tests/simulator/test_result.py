@@ -262,7 +262,7 @@ def test_metadata_may_not_hide_a_name_of_the_result():
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    (None, "cannot be read"), ("{", "is not JSON"), ("[1]", "holds a list"),
+    (None, "No such file"), ("{", "is not JSON"), ("[1]", "holds a list"),
     ('{"backend": 1}', "lacks completed, duration")])
 def test_what_is_no_result_is_refused_in_one_line(tmp_path, text, message):
     file = tmp_path / "run.json"

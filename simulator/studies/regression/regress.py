@@ -11,10 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from simulator.documents import readable
 from simulator.errors import InputError
 from simulator.policies import Policy
 from simulator.policies.making import make_policies, reference_of
-from simulator.saved import MANIFEST, readable
+from simulator.saved import MANIFEST
 from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios import ScenarioFile, read_scenario
 from simulator.scenarios.recording import FILES
