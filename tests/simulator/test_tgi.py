@@ -275,6 +275,14 @@ def test_prompts_that_never_fit_a_forward_are_rejected_where_they_are_computed_w
     assert simulate(trace, tgi(), cost_model="constant").summary()["rejected"] == 0
 
 
+def test_who_comes_to_more_tokens_than_a_padded_batch_may_have_is_rejected() -> None:
+    """A rectangle counts the last token of an answer, too; memory in blocks does not need it."""
+    trace, options = trace_of([(0, 9, 4), (0, 9, 3)]), {"cost_model": "constant", "max_tokens": "exact"}
+    padded = simulate(trace, tgi(requires_padding=True), kv_capacity_tokens=12, **options)
+    assert padded.requests["reason"].dropna().to_dict() == {0: "never fits the KV pool"}
+    assert simulate(trace, tgi(), kv_capacity_tokens=13, **options).summary()["completed"] == 2
+
+
 # Fast and exact
 
 ROWS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 30), st.integers(1, 12), st.integers(0, 9)), max_size=14)
