@@ -14,12 +14,15 @@ MANIFEST = "manifest.json"
 """What a folder of results has beside them: each file with its checksum."""
 
 
-def write_whole(path: Path, text: str | Iterable[str]) -> None:
+def write_whole(path: Path, content: str | bytes | Iterable[str]) -> None:
     """Write a file whole or not at all; a text in pieces need never be in memory as one."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with draft.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines((text,) if isinstance(text, str) else text)
+        if isinstance(content, bytes):
+            draft.write_bytes(content)
+        else:
+            with draft.open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines((content,) if isinstance(content, str) else content)
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)

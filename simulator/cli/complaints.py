@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 from cost_models import CostModelError
@@ -9,6 +10,7 @@ from simulator.cli.lines import note
 from simulator.errors import InputError, PolicyError, StalledError
 from simulator.policies.loading import PREFIX, fault_in_policy_file
 from simulator.scenario import Scenario
+from simulator.scenario_checks import READING
 from traces import TraceError
 
 WRONG_INPUT, OUR_FAULT = 2, 70
@@ -47,9 +49,9 @@ def _usage(error: BaseException) -> str:
 
 def _as_flag(text: str) -> str:
     """A message about a field of Scenario, about the flag that sets it."""
-    first, space, rest = text.partition(" ")
-    flag = first in Scenario.__dataclass_fields__ and space and rest.startswith("must")
-    return f"--{first.replace('_', '-')} {rest}" if flag else text
+    found = re.match(r"(\w+)(?: of reading)?((?:,[^,]+,)? must .*)", text)
+    known = found and found[1] in (*Scenario.__dataclass_fields__, *READING)
+    return f"--{found[1].replace('_', '-')}{found[2]}" if found and known else text
 
 
 def _system(error: OSError) -> str:

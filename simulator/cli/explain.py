@@ -33,6 +33,9 @@ FINDINGS = "explain.json"
 LEDGER_FIGURES = {name: f"ledger-{name}.svg" for name in ("slots", "tokens", "kv")}
 FIGURES = ("strip.svg", *LEDGER_FIGURES.values(), "paging.svg", "contention.svg", "exhaustion.svg")
 
+UNUSED = {"rate_scale": "--request-rate sets the load of the last two questions, and everything else is saturated",
+          "error_band": "run, compare and plan give it", "isolation": "a run tells it: batchsim run --isolation"}
+
 
 @with_flags
 def explain(simulated: Simulated, common: Common,
@@ -54,6 +57,7 @@ def explain(simulated: Simulated, common: Common,
     --request-rate sets the load of the last two questions.
     """
     names, options = simulated.policies("--policies", policies), simulated.scenario(common)
+    simulated.refuse_idle(scenario_of(**options), **UNUSED)
     followed = request if request == "shortest" else values.count("--request", request)
     directory = None if result_dir is None else ResultDirectory(result_dir, force=force)
     if directory:

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from simulator.cli.console import print_json
 from simulator.cli.drawing import check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import MEASURES, Common, Force
+from simulator.cli.options import MEASURES, Force, Told
 from simulator.cli.output import ResultDirectory
 from simulator.cli.sweep import FIGURES, RECORDS, drawn
 from simulator.documents import document_of
@@ -18,7 +19,7 @@ from simulator.errors import InputError
 
 
 @with_flags
-def plot(common: Common,
+def plot(told: Told,
          directory: Annotated[str, Argument(metavar="DIR", help="What `batchsim sweep` or `vllm bench sweep` wrote.")],
          x: Annotated[str | None, Option(metavar="NAME", rich_help_panel=MEASURES, help=(
              "What the columns of the heat map are; the first that was varied if not given."))] = None,
@@ -36,7 +37,9 @@ def plot(common: Common,
     if not figures:
         raise InputError(f"{directory}: nothing to draw: no point served anything")
     target.write(figures)
-    if not common.quiet:
+    if told.json:
+        print_json({"directory": directory, "figures": list(figures)})
+    elif not told.quiet:
         note(f"written to {directory}/: {' and '.join(figures)}")
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from simulator.cli import values
+from simulator.cli.flags import Flags
 from simulator.cli.options import MEASURES
 from simulator.documents import text_of
 from simulator.errors import InputError
@@ -20,7 +21,7 @@ SPAN, VARIED = "..", "What is varied"
 
 
 @dataclass(frozen=True)
-class Varied:
+class Varied(Flags):
     """What is varied, and whether all of it is run."""
 
     vary: Annotated[list[str] | None, Option(metavar="NAME=V,V,V", rich_help_panel=VARIED, help=(
@@ -45,6 +46,8 @@ class Varied:
             raise InputError("nothing is varied: give --vary max_num_seqs=32,64,128, for example, or --list FILE")
         if self.search and (self.points is not None or not self.vary):
             raise InputError("--tune proposes points itself: give --vary, without --list")
+        if not self.search and (alone := sorted(self.given & {"trials", "objective"})):
+            raise InputError(f"--{alone[0]} is for a search: give --tune, or leave it out")
         if self.search and self.replications is not None:
             raise InputError("--tune runs each point once: give --replications with what it found, in --vary or --list")
 
