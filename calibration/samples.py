@@ -41,7 +41,8 @@ def _sample(line: Mapping[str, Any]) -> tuple[tuple[int, Point], Sample]:
     dims, us = [tuple(line[name]) for name in ("dims", "us")]
     if not all(type(each) is int and 0 <= each < LARGEST for each in (line["pass"], *dims)):
         raise ValueError
-    if not us or not all(0 <= float(each) < LARGEST for each in (*us, line["bytes"], line["flops"])):
+    sizes = (*us, line["bytes"], line["flops"])
+    if not us or not all(isinstance(each, int | float) and 0 <= each < LARGEST for each in sizes):
         raise ValueError
     return (line["pass"], Point(str(line["kernel"]), dims)), Sample(us, line["bytes"], line["flops"])
 

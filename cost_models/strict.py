@@ -80,7 +80,8 @@ def _loaded(text: str) -> object:
 
 
 def _refuse_marks(text: str, loader: type[Any]) -> None:
-    for event in yaml.parse(text, loader):
+    events: Iterator[Any] = yaml.parse(text, loader)
+    for event in events:
         if named := getattr(event, "anchor", None) or getattr(event, "tag", None):
             problem = f"anchors, aliases and tags ({named}) are not read: write the value out"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)

@@ -24,8 +24,9 @@ from traces import TraceError
 LONGEST = 3000
 """Characters of a refusal; the names of all that is known may be many."""
 BITS = (b"", b"\r", b"\r\n", b"\n\n", b"NaN", b"-Infinity", b"1e999", b"9" * 40, b"9" * 5000, b"-1", b"null", b"[]",
-        b"{}", b'"', b"\0", b"\x1b[31m", b"0", b",", b"../x", "\u2028".encode(), b"{1: 1e400}", b"true", b"\xff", b"&a ",
-        b"*a", b"<<: ", b"!!int ''", b"!!timestamp x", b"!!binary x", b": ", b"- ", b"#", b"\xef\xbb\xbf", b"\\ud800")
+        b"{}", b'"', b"\0", b"\x1b[31m", b"0", b",", b"../x", "\u2028".encode(), b"{1: 1e400}", b"true", b"\xff",
+        b"&a ", b"*a", b"<<: ", b"!!int ''", b"!!timestamp x", b"!!binary x", b": ", b"- ", b"#", b"\xef\xbb\xbf",
+        b"\\ud800")
 """What is put into a file."""
 ODD: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 1.5, -0.0, 2**31, 2**53 + 1, 2**60, 2**63, -2**63 - 1, 10**400, 1e308, -1e308, 5e-324,

@@ -17,22 +17,23 @@ from unittest import mock
 
 import corpus
 
-import cost_models
-import traces
 from calibration.samples import SampleFile
 from cost_models.cache import cached
-from cost_models.profile import profile_of, read_profile
+from cost_models.profile import profile_of
 from simulator.cli.output import ResultDirectory
 from simulator.cli.plot import _records
 from simulator.cli.varied import listed
 from simulator.conformance import conformance
 from simulator.engine_runs import read_run
+from simulator.kinds import SPEC as SPECIFIED
+from simulator.kinds import load_trace, meant_as
 from simulator.launching import translate
 from simulator.report import chapters
 from simulator.result import load
 from simulator.scenario import Scenario
 from simulator.scenarios import read_scenario
 from simulator.scenarios.template import template
+from simulator.setup import prepare
 from simulator.simulate import run
 from simulator.studies.campaign import Store, campaign
 from simulator.studies.regression import save
@@ -41,6 +42,7 @@ from simulator.studies.reproduce.spec import Spec
 from simulator.studies.sweep import sweep
 from simulator.studies.sweep.pictures import heatmap_frame, pareto_frame
 from simulator.studies.sweep.records import to_csv, varied
+from simulator.validation import _profile as profile_meant
 from traces.fetching import catalogue_of
 from traces.spec import generate, read_spec
 
@@ -113,8 +115,17 @@ def _first(scenario: Scenario) -> dict[str, float]:
     return {"output_throughput": 1.5}
 
 
+def _trace(path: Path) -> object:
+    return load_trace(str(path))
+
+
 def _generated(path: Path) -> object:
-    return generate(read_spec(path)) if read_spec(path).rows < 10_000 else read_spec(path)
+    with meant_as(SPECIFIED, path):
+        return generate(read_spec(path)) if read_spec(path).rows < 10_000 else read_spec(path)
+
+
+def _shaped(path: Path) -> object:
+    return prepare(SMALL.but(model=str(path), cost_model="constant:9")).model
 
 
 def _cached(path: Path) -> object:
@@ -165,7 +176,7 @@ def _reported(path: Path) -> object:
 
 def _told(path: Path) -> object:
     """As a report tells of runs, but for the figures, which take their time."""
-    with mock.patch("simulator.report.reading._pictures", lambda runs: ()):
+    with mock.patch("simulator.report.reading._pictures", return_value=()):
         return _reported(path)
 
 
@@ -198,8 +209,8 @@ def _recordings() -> Iterator[Parser]:
 
 def _traces() -> Iterator[Parser]:
     for name in corpus.FILES:
-        yield Parser(f"trace: {name}", "t", lambda name=name: corpus.FILES[name], traces.load)
-    yield Parser("trace: mooncake in gzip", "t.gz", lambda: gzip.compress(corpus.MOONCAKE, mtime=0), traces.load)
+        yield Parser(f"trace: {name}", "t", lambda name=name: corpus.FILES[name], _trace)
+    yield Parser("trace: mooncake in gzip", "t.gz", lambda: gzip.compress(corpus.MOONCAKE, mtime=0), _trace)
 
 
 def _file(*parts: str) -> Callable[[], bytes]:
@@ -217,10 +228,12 @@ PARSERS: dict[str, Parser] = {parser.name: parser for parser in (
     Parser("lengths of a trace spec", "lengths.txt", lambda: b"3 4 5\n",
            lambda path: _generated(path.with_name("s.yaml")), lambda: {"s.yaml": SPEC}),
     Parser("catalogue of public traces", "c.yaml", _file("traces", "catalogue.yaml"), catalogue_of),
-    Parser("profile", "p.yaml", _file("cost_models", "profiles", "llama-3.1-8b-rtx-4090-bf16.yaml"), read_profile),
-    Parser("profile with a kernel table", "p.yaml", _file("tests", "cost_models", "table.yaml"), read_profile),
+    Parser("profile", "p.yaml", _file("cost_models", "profiles", "llama-3.1-8b-rtx-4090-bf16.yaml"),
+           lambda path: profile_meant(str(path))),
+    Parser("profile with a kernel table", "p.yaml", _file("tests", "cost_models", "table.yaml"),
+           lambda path: profile_meant(str(path))),
     Parser("cached table of aiconfigurator", "batchsim/a.json", lambda: b'{"schema_version": 2}', _cached),
-    Parser("shape of a model", "m.yaml", lambda: MODEL, cost_models.model_spec),
+    Parser("shape of a model", "m.yaml", lambda: MODEL, _shaped),
     Parser("config.json of a model", "config.json", lambda: json.dumps(CONFIG).encode(), _configured),
     Parser("scenario", "s.yaml", lambda: template({"seed": 3, "knobs": {"max_num_seqs": 4}}, [], "s.yaml").encode(),
            read_scenario),
@@ -233,7 +246,8 @@ PARSERS: dict[str, Parser] = {parser.name: parser for parser in (
     Parser("baseline, a result", "b.json", _made("result"), read_baseline),
     Parser("baseline, vllm bench", "b.json", lambda: corpus.FILES["vllm-bench"], read_baseline),
     *_recordings(),
-    Parser("launch command", "command.txt", lambda: LAUNCH, _translated, lambda: {"launch.yaml": b"max-model-len: 9\n"}),
+    Parser("launch command", "command.txt", lambda: LAUNCH, _translated,
+           lambda: {"launch.yaml": b"max-model-len: 9\n"}),
     Parser("settings of a launch", "launch.yaml", lambda: b"max-model-len: 9\nenable-prefix-caching: true\n",
            _translated, lambda: {"command.txt": LAUNCH}),
     Parser("list of a sweep", "l.yaml", lambda: b"- {max_num_seqs: 64, seed: 1}\n- {max_num_seqs: 32}\n", listed),
@@ -244,8 +258,8 @@ PARSERS: dict[str, Parser] = {parser.name: parser for parser in (
     Parser("run of a report", "run.json", _made("result"), _told),
     Parser("manifest of a folder", "manifest.json",
            lambda: b'{"written_by": "batchsim", "version": "1", "sha256": {"a.json": "ab"}}', _listed_files),
-    Parser("specification of a reproduction", "r.yaml", _file("simulator", "studies", "reproduce", "specs", "slots.yaml"),
-           _reproduced),
+    Parser("specification of a reproduction", "r.yaml",
+           _file("simulator", "studies", "reproduce", "specs", "slots.yaml"), _reproduced),
     Parser("samples of a calibration", "s.jsonl", lambda: TIMED, _timed),
 )}
 """By name."""

@@ -4,7 +4,7 @@ It knows no spec: the dataclass says which keys there are, and checks its values
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,7 +48,8 @@ def read_text(path: Path, most: int = MOST_YAML) -> str:
 
 def _loaded(text: str) -> Any:
     """What YAML says that neither unfolds nor makes objects: without anchors, aliases, tags and merged keys."""
-    for event in yaml.parse(text, _Safe):
+    events: Iterator[Any] = yaml.parse(text, _Safe)
+    for event in events:
         if named := getattr(event, "anchor", None) or getattr(event, "tag", None):
             problem = f"anchors, aliases and tags ({shown(named)}) are not read: write the value out"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)

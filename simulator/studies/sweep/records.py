@@ -24,7 +24,8 @@ Record = dict[str, Any]
 RUN = "run_number"
 THROUGHPUT, INTERACTIVITY = "tokens_per_gpu", "tokens_per_user"
 """Output tokens a second for each GPU, and for each user while the answer comes: what the Pareto set weighs."""
-RECKONED = ("output_throughput", "median_tpot_ms", "mean_tpot_ms", "tensor_parallel_size", "replicas", "completed", *UNSERVED)
+RECKONED = ("output_throughput", "median_tpot_ms", "mean_tpot_ms", "tensor_parallel_size", "replicas", "completed",
+            *UNSERVED)
 LARGEST = 1e300
 
 
