@@ -88,7 +88,10 @@ def readable(path: Place) -> str:
 
 def quoted(value: object, most: int = 60) -> str:
     """A value on one line, cut where it is long; nothing in it that a terminal would obey."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"    # which Python does not spell
     return text if len(text) <= most else f"{text[:most]}..."
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from simulator.documents import document_of
 from simulator.errors import InputError
+from simulator.kinds import RESULT, meant_as
 
 MANIFEST = "manifest.json"
 """What a folder of results has beside them: each file with its checksum."""
@@ -30,7 +31,11 @@ def write_whole(path: Path, content: str | bytes | Iterable[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the JSON of a saved result. Raises InputError if it is none."""
-    document = document_of(path)
+    with meant_as(RESULT, path):
+        return _result(path, document_of(path))
+
+
+def _result(path: str | os.PathLike[str], document: Any) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise InputError(f"{path}: is not a result: it holds a {type(document).__name__}, not one record")
     missing = [name for name in ("backend", "completed", "duration") if name not in document]

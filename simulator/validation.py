@@ -19,6 +19,7 @@ from cost_models import Profile, profile_named
 from cost_models.catalogue import PROFILED
 from simulator.engine_runs import EngineRun, read_run
 from simulator.errors import InputError, choose
+from simulator.kinds import PROFILE, meant_as
 from simulator.metrics import METRICS
 from simulator.policies import Policy
 from simulator.result import Result
@@ -147,7 +148,8 @@ def validate(profile: Profile | str | os.PathLike[str], run: EngineRun | str | o
 
 
 def _profile(which: str) -> Profile:
-    found = profile_named(which)
+    with meant_as(PROFILE, which):
+        found = profile_named(which)
     if found is None:
         raise InputError(f"'{which}' is a form and says no model and no GPU: give the name or the file of a profile")
     return found

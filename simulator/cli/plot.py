@@ -16,6 +16,8 @@ from simulator.cli.output import ResultDirectory
 from simulator.cli.sweep import FIGURES, RECORDS, drawn
 from simulator.documents import document_of
 from simulator.errors import InputError
+from simulator.kinds import SUMMARY, meant_as
+from simulator.studies.sweep.records import checked
 
 
 @with_flags
@@ -53,7 +55,11 @@ def _records(directory: Path) -> list[dict[str, Any]]:
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    records = document_of(path)
+    with meant_as(SUMMARY, path):
+        return _checked(path, document_of(path))
+
+
+def _checked(path: Path, records: Any) -> list[dict[str, Any]]:
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise InputError(f"{path}: is no summary of a sweep: it must be a list of records")
-    return records
+    return [checked(record, f"{path}, record {number}") for number, record in enumerate(records, 1)]

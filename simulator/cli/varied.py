@@ -14,6 +14,7 @@ from simulator.cli.flags import Flags
 from simulator.cli.options import MEASURES
 from simulator.documents import text_of
 from simulator.errors import InputError
+from simulator.kinds import meant_as
 from simulator.studies.sweep import Sweep, sweep
 from simulator.studies.sweep.tuning import TRIALS, tune
 
@@ -79,6 +80,11 @@ def listed(path: str) -> list[dict[str, Any]]:
 
     Raises InputError, in one line, for whatever is wrong with it.
     """
+    with meant_as("a list of points", path):
+        return _listed(path)
+
+
+def _listed(path: str) -> list[dict[str, Any]]:
     from simulator.scenarios.yaml_text import parse
     document = parse(text_of(path, f"--list {path}"), f"--list {path}").content
     points = list(document.values()) if isinstance(document, dict) else document

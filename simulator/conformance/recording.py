@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from cost_models import choose
-from simulator.documents import MOST_BYTES, bytes_of, decoded, json_of
+from simulator.documents import MOST_BYTES, bytes_of, decoded, json_of, quoted
 from simulator.errors import InputError
+from simulator.memory.base import UNLIMITED
 
 PARTS: Mapping[str, tuple[str, ...]] = {
     "options": (".options.json", ".opts.json"),
@@ -25,6 +26,8 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 }
 """What a scenario consists of, and how the files' names may end."""
 
+MOST_BLOCKS = 1 << 40
+"""Of a pool, whatever a block is; so many times the tokens of one stay within 64 bits."""
 Line = dict[str, Any]
 
 
@@ -82,7 +85,7 @@ class TraceLines:
             return None
         where, line = self._next
         if not isinstance(line[part], dict):
-            raise InputError(f"{where}: {part} must be a JSON object, not {line[part]!r}")
+            raise InputError(f"{where}: {part} must be a JSON object, not {quoted(line[part])}")
         self._next = next(self._lines, None)
         if part == "footer" and self._next is not None:
             raise InputError(f"{self._next[0]}: a line after the footer, which must be the last")
@@ -115,13 +118,16 @@ def known_fields(row: Line, known: tuple[str, ...], where: str) -> None:
         choose(f"field in {where}:", field, known)
 
 
-def whole(row: Line, field: str, where: str, *, least: int | None = 0, default: int | None = None) -> int:
+def whole(row: Line, field: str, where: str, *, least: int | None = 0, most: int = UNLIMITED,
+          default: int | None = None) -> int:
     """A whole number of a row; `default` if it is absent. Raises InputError for anything else."""
     value = row.get(field, default)
     if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
         bound = "" if least is None else f" of at least {least}"
-        said = f"not {value!r}" if field in row else "and is missing"
+        said = f"not {quoted(value)}" if field in row else "and is missing"
         raise InputError(f"{where}: {field} must be a whole number{bound}, {said}")
+    if value > most:
+        raise InputError(f"{where}: {field} must be at most {most}, not {quoted(value)}")
     return value
 
 

@@ -16,6 +16,7 @@ from simulator.documents import json_of, text_of
 from simulator.engine_runs import llmservingsim, ours, vllm_bench
 from simulator.engine_runs.run import EngineRun, Served, engine_run
 from simulator.errors import InputError
+from simulator.kinds import RESULT, meant_as
 
 __all__ = ["DIALECTS", "EngineRun", "Served", "read_run"]
 
@@ -25,8 +26,12 @@ DIALECTS = (ours.NAME, vllm_bench.NAME, llmservingsim.NAME)
 
 def read_run(path: str | os.PathLike[str]) -> EngineRun:
     """The run in a file. Raises InputError, one line, if it is none or says what cannot be."""
-    where = str(path)
-    text = text_of(path, where)
+    with meant_as(RESULT, path):
+        return _read(str(path))
+
+
+def _read(where: str) -> EngineRun:
+    text = text_of(where)
     if (lines := _lines(text, where)) is not None:
         return engine_run(where, llmservingsim.NAME, llmservingsim.rows(lines), llmservingsim.MEASURED_FROM)
     record = json_of(text, where, nan=True) if text.lstrip()[:1] == "{" else None

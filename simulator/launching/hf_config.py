@@ -24,14 +24,20 @@ def fields_of_folder(folder: Path) -> Fields:
     """The model in a folder with a config.json, and its dtype if it is quantized. Raises InputError."""
     path = folder / "config.json"
     config = _read(path)
-    kind = next(iter(config.get("architectures") or ["none"]))
+    kind = _first(config.get("architectures"))
     if kind not in ARCHITECTURES:
         raise InputError(f"--from: {path} is of architecture {kind}, whose shape is not known here ("
                          f"{', '.join(ARCHITECTURES)}): give --model with a YAML file that has it")
-    method = (config.get("quantization_config") or {}).get("quant_method")
+    quantized = config.get("quantization_config")
+    method = quantized.get("quant_method") if isinstance(quantized, dict) else quantized or None
     if method not in (None, "fp8"):
         raise InputError(f"--from: {path} has {method} weights, which are not modelled: give --model and --dtype")
     return {"model": _shape(config, kind, path), **({"dtype": "fp8"} if method else {})}
+
+
+def _first(architectures: Any) -> str:
+    """The first one, in words."""
+    return str(architectures[0]) if isinstance(architectures, list) and architectures else "none"
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from simulator.documents import json_of, text_of
 from simulator.errors import InputError, choose
+from simulator.kinds import SCENARIO, meant_as
 from simulator.scenario import FIELDS, Scenario, scenario_of
 from simulator.scenarios.named import digests
 from simulator.scenarios.recording import FILES, IN_MEMORY
@@ -87,7 +88,11 @@ def read_scenario(path: str | os.PathLike[str]) -> ScenarioFile:
 
     Raises InputError, one line, for a key that no scenario has, a value that cannot be, and text that is neither.
     """
-    where = os.fspath(path)
+    with meant_as(SCENARIO, path):
+        return _read(os.fspath(path))
+
+
+def _read(where: str) -> ScenarioFile:
     content, lines = _content(Path(where), where)
     content = _only_scenario(content, where)
     files, in_memory = content.pop(FILES, {}), content.pop(IN_MEMORY, [])

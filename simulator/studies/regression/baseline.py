@@ -14,6 +14,7 @@ from typing import Any
 
 from simulator.documents import document_of, readable
 from simulator.errors import InputError
+from simulator.kinds import BASELINE, meant_as
 from simulator.saved import write_whole
 from simulator.scenarios import read_scenario
 from simulator.scenarios.recording import IN_MEMORY
@@ -88,7 +89,11 @@ def new_baseline(path: str | os.PathLike[str], side: Side, texts: Mapping[str, s
 
 def read_baseline(path: str | os.PathLike[str]) -> Baseline:
     """The baseline in a file, or a result that stands for one. Raises InputError, one line."""
-    where = os.fspath(path)
+    with meant_as(BASELINE, path):
+        return _read(os.fspath(path))
+
+
+def _read(where: str) -> Baseline:
     document = document_of(where, nan=True)
     if not isinstance(document, Mapping) or document.get("format") != FORMAT:
         return Baseline(where, read_side(where), {}, kept=False)
