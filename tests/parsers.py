@@ -34,7 +34,7 @@ from simulator.scenario import Scenario
 from simulator.scenarios import read_scenario
 from simulator.scenarios.template import template
 from simulator.setup import prepare
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.studies.campaign import Store, campaign
 from simulator.studies.regression import save
 from simulator.studies.regression.baseline import read_baseline
