@@ -3,7 +3,6 @@
 It knows no spec: the dataclass says which keys there are, and checks its values itself.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
