@@ -50,7 +50,7 @@ class Ranked(Generic[T]):
             place -= len(part)
         raise IndexError("the line is not that long")
 
-    def __contains__(self, entry: T) -> bool:
+    def __contains__(self, entry: object) -> bool:
         return self._find(entry) is not None
 
     def append(self, entry: T) -> None:
@@ -67,6 +67,10 @@ class Ranked(Generic[T]):
         self._lasts[at] = self._ranks[at][-1]
         if len(self._parts[at]) > LONGEST:
             self._cut(at)
+
+    def appendleft(self, entry: T) -> None:
+        """The same: whichever end it comes to, its rank says where it stands."""
+        self.append(entry)
 
     def extend(self, entries: Iterable[T]) -> None:
         """Take in several, one after the other."""
@@ -87,7 +91,7 @@ class Ranked(Generic[T]):
         """Let all of them go."""
         self._parts, self._ranks, self._lasts, self._length = [], [], [], 0
 
-    def _find(self, entry: T) -> tuple[int, int] | None:
+    def _find(self, entry: Any) -> tuple[int, int] | None:
         """Part and place of an entry."""
         rank = self._rank(entry)
         for at in range(bisect_left(self._lasts, rank), len(self._lasts)):
