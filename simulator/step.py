@@ -11,6 +11,7 @@ from simulator.batch import DecodingSet
 from simulator.memory.base import Memory
 from simulator.ranked import Ranked
 from simulator.request import Request
+from simulator.weighed import Waiting
 
 Obstacle = Literal["cap", "budget", "memory", "fragmentation", "batch"]
 """What keeps the head of the queue out: the cap on sequences, the token budget, too little free memory, enough free
@@ -74,7 +75,7 @@ class Queue:
 
     def __init__(self, decoding: DecodingSet, urgency: Callable[[Request], Any] | None = None) -> None:
         self.decoding = decoding
-        self.waiting: deque[Request] | Ranked[Request] = deque() if urgency is None else Ranked(urgency)
+        self.waiting: Waiting[Request] = deque() if urgency is None else Ranked(urgency)
         self.running: dict[int, Request] = {}
         self.catching_up: dict[int, Request] = {}
         self.held: dict[int, Request] = {}
@@ -167,10 +168,7 @@ class Queue:
         """
         memory.release(request, ahead=ahead, returns=True)
         request.forget()
-        if to_tail or isinstance(self.waiting, Ranked):
-            self.waiting.append(request)
-        else:
-            self.waiting.appendleft(request)
+        (self.waiting.append if to_tail else self.waiting.appendleft)(request)
         return request
 
     def trim(self, step: Step, excess: int) -> None:
