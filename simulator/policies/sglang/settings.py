@@ -101,10 +101,17 @@ class Settings(Policy):
         page = self.page_size
         capacity = deployment.kv_capacity_tokens // page * page
         longest = min(self.context_length or deployment.max_model_len, capacity) - 1
-        return np.minimum(longest - prompt - 1, capacity - -(-prompt // page) * page - page - 1)
+        room = np.minimum(longest - prompt - 1, capacity - -(-prompt // page) * page - page - 1)
+        # Who is let in again after a retraction may have just begun another page, which is set aside whole.
+        return np.minimum(room, capacity - prompt - 2 * page - 1) if self.foresees else room
 
     def bounded_by(self, slots: int) -> Self:
         return replace(self, max_running_requests=slots, max_prefill_tokens=UNLIMITED, chunked_prefill_size=UNLIMITED)
+
+    @property
+    def foresees(self) -> bool:
+        """Whether requests are let in by the ends of all: these are known, and no memory is kept for a cache."""
+        return self.ignore_eos and self.disable_radix_cache
 
     @property
     def mixes(self) -> bool:
