@@ -18,8 +18,9 @@ MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupa
             "display facts remarks run_tables")
 LAYERS = ["errors version guard distribution tables account columns areas statistics", "request record", "batch",
           "memory checks",
-          "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",
-          "pricing", "passes", "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
+          "step deployment recorder patience conversations", "clients standing", "policies",
+          "measure events stretch contract", "progress holders", "step_rules", "inspection", "pricing", "passes",
+          "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
           "scenario_checks", "scenario gate prefixes", "scenarios", "traffic", "setup", "sending", MEASURES, "result",
           "serving", "simulate", "plots", "engine_runs",
           "conformance studies bench validation launching", "report", "cli"]

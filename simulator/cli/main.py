@@ -18,6 +18,7 @@ from simulator.policies.loading import PREFIX, fault_in_policy_file
 from simulator.scenario import Scenario
 from traces import TraceError
 
+DEBUG = " (run again with --debug for the traceback)"
 DONE, WRONG_INPUT, OUR_FAULT, INTERRUPTED, CLOSED_PIPE = 0, 2, 70, 130, 141
 
 
@@ -89,17 +90,22 @@ def _complain(error: BaseException) -> int:
         note(f"batchsim: {_usage(error)}")
     elif isinstance(error, InputError | TraceError | CostModelError):
         note(f"batchsim: {_as_flag(str(error))}")
-    elif where := fault_in_policy_file(error):
-        note(f"batchsim: {where} (run again with --debug for the traceback)")
-    elif isinstance(error, OSError):
-        note(f"batchsim: {_system(error)}")
     elif isinstance(error, StalledError) or (
             isinstance(error, PolicyError) and any(name.startswith(PREFIX) for name in sys.modules)):
-        note(f"batchsim: {error}")
+        note(f"batchsim: {error}{_raised(error)}")
+    elif where := fault_in_policy_file(error):
+        note(f"batchsim: {where}{DEBUG}")
+    elif isinstance(error, OSError):
+        note(f"batchsim: {_system(error)}")
     else:
         note(f"batchsim: internal error: {type(error).__name__}: {error}; run again with --debug for the traceback")
         return OUR_FAULT
     return WRONG_INPUT
+
+
+def _raised(error: BaseException) -> str:
+    """The way to a traceback, where there is one of a policy."""
+    return DEBUG if error.__cause__ is not None and fault_in_policy_file(error.__cause__) else ""
 
 
 def _usage(error: BaseException) -> str:
