@@ -57,6 +57,7 @@ class Replica:
         self._plan, self._idle, self._leaving, self._dropped = verbs.plan, verbs.idle, verbs.leaving, verbs.dropped
         base = Policy.leaving
         self._keeps = getattr(policy.leaving, "__func__", None) is not base    # it may keep those who have finished
+        self._tells = type(memory).computed is not Memory.computed    # it wants to hear what has been computed
         self.finished = 0
         self._outputs, self._watch = outputs, watch
         self._on_finish, self._on_refuse, self._on_cancel = on_finish, on_refuse, on_cancel
@@ -207,7 +208,8 @@ class Replica:
         if step.chunks:
             if done := self._catch_up(step):
                 finished = sorted(finished + done, key=_order)
-            self.memory.computed(step.chunks)
+            if self._tells:
+                self.memory.computed(step.chunks)
         if finished and (self._keeps or self._cancelled):
             queue.hold(finished)
         if self._cancelled:

@@ -9,7 +9,7 @@ from simulator.studies.capacity.changes import RELAXED, TRIED, words
 from simulator.studies.capacity.costs import Cost, cost_of
 from simulator.studies.capacity.lab import scale_of
 from simulator.studies.capacity.layout import Layout
-from simulator.studies.capacity.reasons import count
+from simulator.studies.capacity.objectives import count
 from simulator.studies.capacity.records import curve_rows
 from simulator.studies.capacity.traffic import Probe
 from simulator.studies.capacity.verdict import Verdict

@@ -19,7 +19,7 @@ from simulator.replication import only_one_replica
 from simulator.result import Result
 from simulator.scenario import Scenario, scenario_of
 from simulator.setup import prepare
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.studies.ending import short_request, tell
 from simulator.studies.explain.answer import Answer
 from simulator.studies.explain.contention import contention
