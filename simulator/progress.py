@@ -16,8 +16,8 @@ MOST_WAITS = 100_000
 MOST_IDLE = 100_000
 """Plans in a row that compute nothing but rows of finished requests; each may stand for many steps."""
 LOOKS, PLANS = 256, 4096
-"""Steps that preempt somebody, and plans of somebody's own policy, from one look at what has been reached to the next;
-more if there is more to compute again."""
+"""Steps that preempt somebody, and plans of somebody's own policy, from one look at what has been reached to the next,
+beside those that compute again what was lost."""
 
 
 class Progress:
@@ -96,5 +96,5 @@ class Reach:
         still = who == self._who and tokens <= self._tokens
         self._who, self._tokens, self._calls = who, tokens, 0
         if not still:
-            self.steps = max(self._least, sum(furthest) - sum([each.computed for each in here]))
+            self.steps = self._least + sum(furthest) - sum([each.computed for each in here])
         return still
