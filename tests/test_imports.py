@@ -18,8 +18,9 @@ MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupa
             "display facts remarks run_tables")
 LAYERS = ["errors version starting guard documents distribution tables account columns areas statistics ranked weighed",
           "request record", "batch", "memory checks",
-          "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",
-          "pricing", "passes", "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
+          "step deployment recorder patience conversations", "clients standing", "policies",
+          "measure events stretch contract", "progress holders", "step_rules", "inspection", "pricing", "passes",
+          "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
           "scenario_checks", "scenario gate prefixes idle kinds", "scenarios", "traffic", "setup", "sending", MEASURES,
           "result", "serving", "simulation", "plots", "engine_runs",
           "conformance studies bench validation launching", "report", "cli"]

@@ -101,16 +101,18 @@ class Settings(Policy):
         page = self.page_size
         capacity = deployment.kv_capacity_tokens // page * page
         longest = min(self.context_length or deployment.max_model_len, capacity) - 1
-        room = np.minimum(longest - prompt - 1, capacity - -(-prompt // page) * page - page - 1)
-        # Who is let in again after a retraction may have just begun another page, which is set aside whole.
-        return np.minimum(room, capacity - prompt - 2 * page - 1) if self.foresees else room
+        pool = capacity - 2 * page - prompt if self.foresees else capacity - page - -(-prompt // page) * page
+        return np.minimum(longest - prompt, pool) - 1
 
     def bounded_by(self, slots: int) -> Self:
         return replace(self, max_running_requests=slots, max_prefill_tokens=UNLIMITED, chunked_prefill_size=UNLIMITED)
 
     @property
     def foresees(self) -> bool:
-        """Whether requests are let in by the ends of all: these are known, and no memory is kept for a cache."""
+        """Whether requests are let in by what is left when each ends.
+
+        That rule spares a token, and all tokens of one who was sent back may take most of a page more.
+        """
         return self.ignore_eos and self.disable_radix_cache
 
     @property
