@@ -142,6 +142,8 @@ def model_spec(which: str | Path | Mapping[str, object] | ModelSpec) -> ModelSpe
 
 
 def _own_shape(spec: ModelSpec) -> ModelSpec:
+    if not spec.name.isprintable():
+        raise CostModelError(f"name of the model must be one printable line, got {spec.name!r}")
     if MODELS.get(spec.name, spec) != spec:
         raise CostModelError(f"'{spec.name}' is a bundled model of another shape: give yours another name")
     return spec
