@@ -33,7 +33,7 @@ class Walking(Vllm):
         vllm_priority.serve_by_urgency(queue, memory, step, self.max_num_batched_tokens, longest or 1 << 60)
 
 
-@pytest.fixture()
+@pytest.fixture
 def _the_latest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vllm_priority, "serve_all", vllm_priority.serve_some)
     monkeypatch.setattr(vllm_priority, "least_urgent_first",
