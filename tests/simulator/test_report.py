@@ -218,7 +218,7 @@ def test_a_plan_defines_what_it_counts_in_its_own_way(tmp_path: Path) -> None:
     account = Account("Q?", ("goodput",), (Table("T", ("", "p99 TTFT", "requests/s"), ()),))
     (tmp_path / "plan.json").write_text(json.dumps({"account": account.plain()}))
     told = report(tmp_path).partition("Definitions")[2]
-    assert "at the first try" in told
+    assert "counted from the first try" in told
     assert "over the time in which they come" in told
     assert "meet every service objective" not in told
     (tmp_path / "plan.json").unlink()
