@@ -28,7 +28,6 @@ def serve_by_urgency(queue: Queue, memory: Memory, step: Step, budget: int, long
     The victim may be the request itself: then the walk goes on with the next. Returns the budget left.
     """
     granted: dict[Request, int] = {}
-    step.chunks.clear()
     for request in list(queue.running.values()):
         if budget == 0:
             break

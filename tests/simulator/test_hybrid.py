@@ -144,6 +144,13 @@ def test_a_batch_over_blocks_gives_up_those_of_whoever_has_finished_and_keeps_it
     assert world.left_at == {0: 30, 1: 30, 2: 30, 3: 40}, "answers return with their batch"
 
 
+def test_a_batch_over_blocks_asks_only_for_what_it_does_not_find() -> None:
+    """The second prompt finds the 16 tokens of the first; with them, its 8 own and a token each, 4 blocks of 8 do."""
+    policy = Hybrid(granularity="batch", max_num_seqs=2, block_size=8)
+    world = play([(0, 16, 1), (0, 24, 1)], policy, capacity=8 * 6, prefixes=[(("a", 16),), (("a", 16),)])
+    assert [tick.admitted for tick in world.ticks] == [[0, 1]]
+
+
 def test_a_request_preempted_from_a_batch_leads_the_next_one() -> None:
     world = batches([(0, 4, 4), (0, 4, 4), (0, 1, 1)], 9, max_num_seqs=2)
     assert world.log == [
