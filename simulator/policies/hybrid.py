@@ -28,6 +28,7 @@ from simulator.policies.base import Policy, one_of
 from simulator.policies.hybrid_rules import PagedBatches, PromptsAlone, ReservedPromptsAlone, ReservedSteps, pad
 from simulator.policies.static import StaticBatching
 from simulator.policies.vllm import Vllm
+from simulator.policies.whole_batch import usual_size
 from simulator.request import Request
 from simulator.step import Queue, Step, Wait
 
@@ -105,7 +106,7 @@ class Hybrid(Policy):
         one_of(self, "reserve", (*RESERVES, "paged"))
         one_of(self, "prefill", ("alone", "mixed"))
         try:
-            self._rule = self._rule_for(self.max_batch_size, self.max_num_seqs)
+            self._rule = self._rule_of_switches()
             self._static(), self._as(Vllm)
         except InputError as error:    # of the policy that knows the knob
             raise InputError(f"{self.name}: {str(error).partition(': ')[2]}") from None
@@ -120,28 +121,26 @@ class Hybrid(Policy):
         mine = self.settings()
         return kind(**{knob: mine[knob] for knob in kind.knobs()} | changes)
 
-    def _static(self, **changes: Any) -> StaticBatching:
+    def _static(self, kind: type[StaticBatching] = StaticBatching, **changes: Any) -> StaticBatching:
         """Static batching with our knobs; where memory is paged, what it would reserve does not matter."""
-        return self._as(StaticBatching, **({"reserve": "declared"} if self.paged else {}), **changes)
+        return self._as(kind, **({"reserve": "declared"} if self.paged else {}), **changes)
 
-    def _rule_for(self, batch: int | None, seqs: int | None) -> StaticBatching | Vllm:
-        """The rule that goes with the switches, where memory lets so many in reserved or paged."""
-        kind, cap = RULES[self.granularity, "paged" if self.paged else "reserved", self.prefill], batch
-        changes: dict[str, Any] = {}
-        if self.paged:
-            cap, changes = seqs, {"reserve": "declared"}
+    def _rule_of_switches(self) -> StaticBatching | Vllm:
+        """The rule that goes with the switches; the cap is that of the memory."""
+        kind = RULES[self.granularity, "paged" if self.paged else "reserved", self.prefill]
+        cap = self.max_num_seqs if self.paged else self.max_batch_size
         if issubclass(kind, StaticBatching):
-            return self._as(kind, max_batch_size=cap, **changes)
+            return self._static(kind, max_batch_size=cap)
         tokens = UNLIMITED if self.prefill == "alone" else self.max_num_batched_tokens
         return self._as(kind, max_num_seqs=cap, max_num_batched_tokens=tokens)
 
     def resolve(self, deployment: Deployment) -> Self:
-        batch = self._static().resolve(deployment).max_batch_size
-        vllm = self._as(Vllm).resolve(deployment)
-        filled = replace(self, max_batch_size=self.max_batch_size if self.paged else batch,
-                         max_num_seqs=vllm.max_num_seqs, max_num_batched_tokens=vllm.max_num_batched_tokens,
-                         max_model_len=vllm.max_model_len)
-        filled._rule = filled._rule_for(batch, vllm.max_num_seqs).resolve(deployment)
+        batch, vllm = self.max_batch_size, self._as(Vllm).resolve(deployment)
+        if not self.paged:
+            batch = batch or usual_size(deployment, self._static().reserve)
+        filled = replace(self, max_batch_size=batch, max_num_seqs=vllm.max_num_seqs,
+                         max_num_batched_tokens=vllm.max_num_batched_tokens, max_model_len=vllm.max_model_len)
+        filled._rule = filled._rule.resolve(deployment)
         return filled
 
     def memory(self, deployment: Deployment, outputs: Lengths) -> Memory:

@@ -18,6 +18,7 @@ from test_same_bytes import BLOCK, COSTS, DECLARED, LOADS, MODEL_LEN, bytes_of, 
 from worlds import Affine, World, play, play_both
 
 import simulator as sim
+from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.policies import Hybrid, Policy, StaticBatching, Vllm
 from simulator.result import Result
@@ -245,6 +246,24 @@ def test_the_cap_is_that_of_the_memory() -> None:
     assert policy.slots == 7
     assert replace(policy, reserve="declared").slots == 3
     assert replace(policy, granularity="batch").slots == 7
+
+
+def test_a_batch_must_be_one_that_clients_can_fill() -> None:
+    """Over blocks a batch is as large as max_num_seqs says, whatever a reservation would come to."""
+    fifty = Deployment(max_concurrency=50)
+    endless = Hybrid(granularity="batch", max_wait=inf)
+    with pytest.raises(InputError, match="50 outstanding requests never fill a batch of 64"):
+        replace(endless, max_num_seqs=64).resolve(fifty)
+    assert replace(endless, max_num_seqs=8).resolve(replace(fifty, max_concurrency=10)).slots == 8
+    assert Hybrid(reserve="declared", max_wait=inf).resolve(replace(fifty, max_concurrency=10)).slots == 32
+    with pytest.raises(InputError, match="50 outstanding requests never fill a batch of 64"):
+        Hybrid(granularity="batch", reserve="declared", max_batch_size=64, max_wait=inf).resolve(fifty)
+
+
+def test_prompts_alone_know_no_token_budget() -> None:
+    policy = Hybrid(reserve="declared", prefill="alone", max_batch_size=4, max_num_seqs=2, max_num_batched_tokens=2)
+    world = play_both([(0, 3, 2)] * 4, policy)
+    assert world.log == ["0: 0+3 1+3 2+3 3+3 | emit 0 1 2 3", "10: 0+1 1+1 2+1 3+1 | emit 0 1 2 3 | leave 0 1 2 3"]
 
 
 @pytest.mark.parametrize(("knobs", "told"), [
