@@ -31,7 +31,7 @@ class FitError(ValueError):
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedRegime:
     """One kind of step: its coefficients, their error on unseen rows, and where the rows lie."""
 
     regime: Regime
@@ -39,7 +39,7 @@ class Fitted:
     bounds: Bounds
 
 
-def fit_regime(rows: StepRows, kind: Kind, seed: int = 0) -> Fitted:
+def fit_regime(rows: StepRows, kind: Kind, seed: int = 0) -> FittedRegime:
     """The coefficients of one kind of step.
 
     Raises:
@@ -53,7 +53,7 @@ def fit_regime(rows: StepRows, kind: Kind, seed: int = 0) -> Fitted:
     fold, predicted = folds(len(own), seed), np.zeros(len(own))
     for kept_back in (fold == number for number in np.unique(fold)):
         predicted[kept_back] = predict(_regime(own[~kept_back]), own[kept_back])
-    return Fitted(_regime(own), error(predicted, own.ms), own.bounds())
+    return FittedRegime(_regime(own), error(predicted, own.ms), own.bounds())
 
 
 def fit_all(rows: StepRows, seed: int = 0) -> Fit:

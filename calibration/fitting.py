@@ -106,7 +106,8 @@ def _by_table(rows: tuple[RawRow, ...], steps: StepRows, layers: int, seed: int)
         host = _host(kernels[~kept_back], steps[~kept_back])
         unseen[kept_back] = (kernels + _spent(host, steps))[kept_back]
     host = _host(kernels, steps)
-    return Fitted(replace(fit, errors=_errors(unseen, steps)), host, {}, steps, kernels + _spent(host, steps))
+    fit = replace(fit, errors=_errors(unseen, steps), held_against="engine")
+    return Fitted(fit, host, {}, steps, kernels + _spent(host, steps))
 
 
 def _host(kernels: Floats, steps: StepRows) -> Host:

@@ -21,7 +21,7 @@ from calibration.bundled import MEASURED
 from calibration.published.aiconfigurator import GPUS
 from cost_models import CostModel, CostModelError
 from simulator.errors import InputError
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 from simulator.tables import Table
 from traces import Trace
 
@@ -55,9 +55,15 @@ class Answer(NamedTuple):
 
 
 def points(directory: Path) -> list[Point]:
-    """The points in the folder of measured figures, in the order of GPU, lengths and clients."""
+    """The points in the folder of measured figures, in the order of GPU, lengths and clients.
+
+    Raises CostModelError where the file has none of this deployment.
+    """
     with (directory / FILE).open(encoding="utf-8", newline="") as file:
-        return sorted(_point(row) for row in csv.DictReader(file) if _wanted(row))
+        found = sorted(_point(row) for row in csv.DictReader(file) if _wanted(row))
+    if not found:
+        raise CostModelError(f"{directory / FILE} has no point of {MODEL} in {DTYPE} on {RANKS} GPUs under vLLM")
+    return found
 
 
 def _wanted(row: dict[str, str]) -> bool:

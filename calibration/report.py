@@ -25,7 +25,7 @@ BAND = 0.1
 def error_table(fitted: Fitted) -> Table:
     """Errors of both forms on whole steps that the fit has not seen, in percent."""
     rows = [(f"{form}, {kind}", f"{found.mape_percent:.1f}%", f"{found.p95_percent:.1f}%",
-             f"{found.bias_percent or 0.0:+.1f}%", str(found.points))
+             "-" if found.bias_percent is None else f"{found.bias_percent:+.1f}%", str(found.points))
             for form, errors in fitted.errors.items() for kind, found in vars(errors).items() if found]
     note = f"The profile has the form with the smaller mean error: {fitted.fit.form}."
     return Table("Error on whole steps, held out", ("", "mean", "p95", "bias", "steps"), tuple(rows), note)

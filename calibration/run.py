@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
@@ -28,6 +28,8 @@ from simulator.errors import InputError
 
 SHARE_FOR_KERNELS, SHARE_FOR_STEPS = 0.2, 0.55
 """Of the memory that the weights leave: for the pages of one layer, and for the KV cache of whole steps."""
+LEAST_LEFT = 0.1
+"""Share of the device's memory that weights and buffers must leave for KV cache."""
 BUFFERS = 4e9
 """Bytes for weights that take turns, and for what a step computes with, on a GPU."""
 
@@ -105,10 +107,11 @@ def _fitting(grid: Grid, shard: Shard, found: Machine, name: str) -> Grid:
     """The grid as far as the device's memory goes."""
     size = found.torch_dtype.itemsize
     weights = shard.parameters * size
-    left = found.memory_bytes - weights - (BUFFERS if found.is_gpu else 0)
-    if left <= 0.1 * found.memory_bytes:
+    buffers = BUFFERS if found.is_gpu else 0
+    left = found.memory_bytes - weights - buffers
+    if left <= LEAST_LEFT * found.memory_bytes:
         raise InputError(f"{name} does not fit: its weights take {weights / 1e9:.1f} GB and timing "
-                         f"{BUFFERS / 1e9:.0f} GB more, the device has {found.memory_bytes / 1e9:.1f} GB: give a "
+                         f"{buffers / 1e9:.0f} GB more, the device has {found.memory_bytes / 1e9:.1f} GB: give a "
                          "smaller --model")
     a_layer = shard.kv_values() * size
     return grid.within(int(SHARE_FOR_KERNELS * left / a_layer), int(SHARE_FOR_STEPS * left / a_layer / shard.layers))
@@ -158,8 +161,7 @@ def _clocks(before: Device, after: Device) -> str | None:
 
 def _profile(job: Job, fitted: Fitted, chosen: Chosen, device: Device, rows: tuple[RawRow, ...]) -> Profile:
     spec, found = job.spec, job.machine
-    sizes = {field.name: getattr(spec, field.name) for field in fields(Shape)}
-    return Profile(SCHEMA_VERSION, job.name, spec.name, found.gpu_id(), 1, found.dtype, found.dtype, Shape(**sizes),
+    return Profile(SCHEMA_VERSION, job.name, spec.name, found.gpu_id(), 1, found.dtype, found.dtype, Shape.of(spec),
                    Origin("measured", f"measured here by batchsim calibrate on {device.name}",
                           date.today().isoformat(), _method(job, chosen), job.seed),
                    fitted.fit, fitted.host, page_size=chosen.page_size, device=device, software=software(), raw=rows)

@@ -19,12 +19,11 @@ from calibration.least_squares import relative_nonnegative
 from calibration.rows import Floats, StepRows
 from cost_models import Profile, Table
 from cost_models.fits import Error, Errors, Fit, Range
-from cost_models.kernels import Curve, DecodeGrid, KernelTable, MixedFactors, PrefillGrid
+from cost_models.kernels import TRANSFERRED, Curve, DecodeGrid, KernelTable, MixedFactors, PrefillGrid
 from cost_models.profile import SCHEMA_VERSION, Host, Origin, Shape
 
 CURVE_KNOTS, AXIS_KNOTS, MISS = 40, 8, 0.01
-TRANSFERRED = MixedFactors("transferred", 1.4, 0.85)
-"""The middle of what two RTX cards showed, for devices of which no mixed step was timed."""
+"""Most knots of a curve and of an axis of a grid, and the relative miss between knots that is good enough."""
 
 
 def fit_table(times: KernelTimes, seed: int = 0) -> Fit:
@@ -39,7 +38,7 @@ def fit_table(times: KernelTimes, seed: int = 0) -> Fit:
         unseen = folds(len(mixed), seed) == FOLDS - 1
         table = _with_mixed(table, mixed[~unseen], times.layers)
     model = model_of(table, times.layers)
-    return Fit("table", table=table, range=Range(**rows.bounds()),
+    return Fit("table", table=table, range=Range(**rows.bounds()), held_against="kernels",
                errors=Errors(_pure_error(model, rows.of("decode")), _pure_error(model, rows.of("prefill")),
                              None if unseen is None else _error(model, mixed[unseen])))
 

@@ -16,6 +16,7 @@ import torch
 
 Call = Callable[[], object]
 
+
 @dataclass(frozen=True)
 class Work:
     """Something to be timed.

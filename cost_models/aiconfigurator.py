@@ -13,7 +13,8 @@ from typing import Any
 
 from cost_models.base import CostModelError, choose
 from cost_models.cache import cached
-from cost_models.profile import SCHEMA_VERSION, Profile, layout, profile_of
+from cost_models.kernels import TRANSFERRED
+from cost_models.profile import ASSUMED_HOST, SCHEMA_VERSION, Profile, Shape, layout, profile_of
 from cost_models.shapes import GpuSpec, ModelSpec
 from cost_models.table import Table
 
@@ -76,8 +77,6 @@ def _engine(model: ModelSpec, gpu: GpuSpec, dtype: str, kv_dtype: str, tensor_pa
 def _profile(engine: Any, release: str, model: ModelSpec, gpu: GpuSpec, dtype: str, kv_dtype: str,
              tensor_parallel_size: int) -> dict[str, Any]:
     """The profile as its file has it."""
-    shape = {size: getattr(model, size) for size in
-             ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")}
     try:
         table = _table(engine, model.layers)
     except Exception as error:
@@ -85,9 +84,10 @@ def _profile(engine: Any, release: str, model: ModelSpec, gpu: GpuSpec, dtype: s
         raise CostModelError(f"aiconfigurator has no data of {asked}: {_line(error)}") from None
     source = f"{PACKAGE} {release} (Apache-2.0, NVIDIA; {SYSTEMS[gpu.name]}, vllm kernels), kernels only"
     return {"schema_version": SCHEMA_VERSION, "name": "aiconfigurator", "model": model.name, "gpu": gpu.name,
-            "tensor_parallel_size": tensor_parallel_size, "dtype": dtype, "kv_dtype": kv_dtype, "model_shape": shape,
+            "tensor_parallel_size": tensor_parallel_size, "dtype": dtype, "kv_dtype": kv_dtype,
+            "model_shape": vars(Shape.of(model)),
             "origin": {"kind": "derived", "source": source, "date": f"release {release}"},
-            "fit": {"form": "table", "table": table}, "host": {"origin": "assumed", "h0_ms": 1.5}}
+            "fit": {"form": "table", "table": table}, "host": vars(ASSUMED_HOST)}
 
 
 def _table(engine: Any, layers: int) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _table(engine: Any, layers: int) -> dict[str, Any]:
         "decode_attention": {"sequences": list(SEQUENCES), "context": list(CONTEXT),
                              "us": grid(SEQUENCES, CONTEXT, decode)},
         "prefill_attention": {"tokens": list(CHUNKS), "prior": list(PRIOR), "us": grid(CHUNKS, PRIOR, prefill)},
-        "mixed": {"origin": "transferred", "decode_attention": 1.4, "prefill_attention": 0.85},
+        "mixed": vars(TRANSFERRED),
         "all_reduce": curve(TOKENS, "all_reduce", lambda tokens: prefill(tokens, 0), 2 * layers),
     }
 

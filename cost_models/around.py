@@ -37,6 +37,10 @@ class Around(CostModel):
         """That of the model inside."""
         return self.cost.stated_bias()
 
+    def held_against(self) -> str | None:
+        """That of the model inside."""
+        return self.cost.held_against()
+
     @property
     def request_overhead(self) -> int:
         """That of the model inside, in ns."""

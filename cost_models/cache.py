@@ -6,8 +6,8 @@ A file is whole or absent; one that cannot be read is asked for again, and a cac
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any, TypeVar
 
 from cost_models.base import CostModelError
@@ -35,10 +35,11 @@ def directory() -> Path:
 
 
 def _store(path: Path, text: str) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as part:
-            part.write(text)
-        os.replace(part.name, path)
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
     except OSError:
-        pass
+        with suppress(OSError):
+            part.unlink()

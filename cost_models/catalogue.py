@@ -122,6 +122,8 @@ class CostModelRow(NamedTuple):
     """``tp4``: tensor parallel on 4 GPUs."""
     errors: Errors | None = None
     """By kind of step, as the profile states them."""
+    held_against: str | None = None
+    """What they are errors of, see `CostModel.held_against`."""
     range: Range | None = None
     """Where the profile was measured."""
 
@@ -151,5 +153,6 @@ def _row(profile: Profile) -> CostModelRow:
         tensor_parallel_size=profile.tensor_parallel_size,
         layout=f"tp{profile.tensor_parallel_size}",
         errors=profile.fit.errors,
+        held_against=PROFILED[profile.fit.form](profile).held_against(),
         range=profile.fit.range,
     )

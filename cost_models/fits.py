@@ -105,8 +105,12 @@ class Fit:
     table: KernelTable | None = None
     errors: Errors = Errors()
     range: Range | None = None
+    held_against: str = "engine"
+    """What the errors are errors of: whole steps as an ``engine`` took them, or steps put together from the times of
+    single ``kernels``, which say nothing of how far a running engine is from those."""
 
     def __post_init__(self) -> None:
+        choose("held_against", self.held_against, ("engine", "kernels"))
         if getattr(self, choose("form", self.form, ("regimes", "table"))) is None:
             raise CostModelError(f"form is '{self.form}', but '{self.form}' is missing")
 

@@ -63,6 +63,11 @@ class MixedFactors:
         choose("origin", self.origin, ("measured", "transferred"))
 
 
+TRANSFERRED = MixedFactors("transferred", 1.4, 0.85)
+"""For hardware of which no mixed step was timed: the middle of what two RTX cards showed, whose kernels LLMServingSim's
+profiler has timed (casys-kaist/LLMServingSim at 5daddb2, MIT)."""
+
+
 @dataclass(frozen=True)
 class KernelTable:
     """Everything a step is composed of: layers x (linear + attention [+ 2 all-reduces]) + head."""

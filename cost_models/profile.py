@@ -5,12 +5,13 @@ milliseconds (kernel tables and raw timings in microseconds), errors in percent.
 numbers come from; it does not know how they are put together (that is ``regimes`` and ``table``).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Self
 
-from cost_models.base import CostModelError, choose
+from cost_models.base import CostModelError, choose, shown
 from cost_models.fits import Fit
 from cost_models.shapes import BYTES, ModelSpec
 from cost_models.specs import MODELS
@@ -49,6 +50,11 @@ class Shape:
     head_dim: int
     ffn: int
     vocab: int
+
+    @classmethod
+    def of(cls, model: ModelSpec) -> Self:
+        """That of a model."""
+        return cls(**{field.name: getattr(model, field.name) for field in fields(cls)})
 
     def check(self, model: ModelSpec) -> None:
         """Raise CostModelError if the model has another shape."""
@@ -91,6 +97,10 @@ class Host:
 
     def __post_init__(self) -> None:
         choose("origin", self.origin, ("assumed", "measured"))
+
+
+ASSUMED_HOST = Host("assumed", 1.5)
+"""Of an engine of which only kernels were timed: an assumption of ours."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +154,7 @@ class Profile:
 
     def __post_init__(self) -> None:
         if self.tensor_parallel_size < 1:
-            raise CostModelError("tensor_parallel_size must be at least 1, got 0")
+            raise CostModelError(f"tensor_parallel_size must be at least 1, got {self.tensor_parallel_size}")
         choose("dtype", self.dtype, DTYPES)
         choose("kv_dtype", self.kv_dtype, DTYPES)
         if self.model in MODELS:
@@ -194,5 +204,5 @@ def profile_of(data: object, where: str) -> Profile:
     version = data.get("schema_version", SCHEMA_VERSION) if isinstance(data, dict) else SCHEMA_VERSION
     if type(version) is not int or version != SCHEMA_VERSION:
         with located(where):
-            raise CostModelError(f"unknown schema_version {version!r} (known: {SCHEMA_VERSION})")
+            raise CostModelError(f"unknown schema_version {shown(version)} (known: {SCHEMA_VERSION})")
     return build(Profile, data, where)

@@ -32,6 +32,10 @@ class Profiled(CostModel):
         """The largest of the profile's regimes."""
         return self.profile.fit.errors.bias
 
+    def held_against(self) -> str | None:
+        """What the profile says, where it states an error."""
+        return None if self.stated_bias() is None else self.profile.fit.held_against
+
     @property
     def request_overhead(self) -> int:
         """What the profile states, in ns."""

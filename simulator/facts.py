@@ -26,6 +26,10 @@ def facts_of(setup: Setup) -> list[str]:
     ]
 
 
+UNTRIED = "how far a running engine is from these is not known"
+"""Of steps that were put together from the times of single kernels."""
+
+
 def trust_in(cost: CostModel) -> list[str]:
     """The error of a cost model, and where it was measured, as far as it states them."""
     return [f"its error: {'; '.join(_error(cost)) or 'none is stated'}",
@@ -39,6 +43,8 @@ def _error(cost: CostModel) -> Iterator[str]:
     for regime, ratios in (cost.residuals() or {}).items():
         low, high = (ratios[round(share * (len(ratios) - 1))] for share in (0.05, 0.95))
         yield f"nine {regime} steps in ten take {low:.2f} to {high:.2f} of the time predicted"
+    if cost.held_against() == "kernels":
+        yield f"all this of steps put together from the times of single kernels: {UNTRIED}"
 
 
 def _range(cost: CostModel) -> Iterator[str]:

@@ -50,10 +50,16 @@ def glossary() -> str:
 
 def errors() -> str:
     """What the bundled profiles state of their errors, as a Markdown table."""
-    rows = [f"| `{profile.name}` | {_source(profile)} | "
+    rows = [f"| `{profile.name}` | {_source(profile)} | {_held_against(profile)} | "
             + " | ".join(_figures(error) for error in vars(profile.fit.errors).values()) + " |"
             for profile in bundled_profiles().values() if profile.origin.kind == "derived"]
-    return "\n".join(["| profile | figures of | decode | prefill | mixed |", "|---|---|---|---|---|", *rows])
+    return "\n".join(["| profile | figures of | held against | decode | prefill | mixed |", "|---|---|---|---|---|---|",
+                      *rows])
+
+
+def _held_against(profile: Profile) -> str:
+    known = any(vars(profile.fit.errors).values())
+    return {"engine": "an engine's steps", "kernels": "kernel times"}[profile.fit.held_against] if known else "nothing"
 
 
 def _source(profile: Profile) -> str:
@@ -128,6 +134,15 @@ def part(name: str, text: str) -> str:
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_links_inside_the_page_lead_to_a_heading() -> None:
+    text = README.read_text(encoding="utf-8")
+    headings = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+                for heading in re.findall(r"^##+ (.*)$", text, re.MULTILINE)}
+    links = set(re.findall(r"\]\(#([^)]*)\)", text))
+    assert len(links) > 15
+    assert links <= headings
 
 
 def test_the_glossary_is_the_metrics_table() -> None:

@@ -17,8 +17,8 @@ PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
 def describe(trace: "Trace") -> dict[str, object]:
     """What `batchsim trace describe` shows, by name.
 
-    rate is requests a second over the span, counted in gaps. burstiness is the coefficient of variation of
-    the gaps, 1 for a Poisson process; the `burstiness` of `gamma_arrivals` is one over its square.
+    rate is requests a second over the span, counted in gaps. gap_cv is the coefficient of variation of the gaps: 1 for
+    a Poisson process, more for bursts; the `burstiness` of `gamma_arrivals` is one over its square.
     reused_share is of the prompt tokens, with a cache without bounds. Percentiles are linear. What cannot be
     measured is None. clock is the time of day of the first and the last row as read, as a window counts it.
     """
@@ -38,7 +38,7 @@ def describe(trace: "Trace") -> dict[str, object]:
         "clock": None if report.clock is None else " to ".join(map(_time_of_day, report.clock)),
         "span_s": trace.span_s,
         "rate": (len(trace) - 1) / trace.span_s if trace.span_s else None,
-        "burstiness": _variation(np.diff(trace.arrival)),
+        "gap_cv": _variation(np.diff(trace.arrival)),
         "prompt": _lengths(trace.prompt),
         "output": _lengths(trace.output),
         "max_tokens": None if trace.max_tokens is None else _lengths(trace.max_tokens),

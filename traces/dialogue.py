@@ -63,7 +63,7 @@ class Dialogue:
         for turns, conversations in self.sizes.items():
             count(f"sizes of {turns} turns", conversations)
         for share in self.cut.values():
-            number("cut", share, above=-1e-9, most=1)
+            number("cut", share, least=0, most=1)
         for turns, quantiles in self.message.items():
             _check_quantiles(f"message of {turns} turns", quantiles, -self.longest)
         for name in ("gap_s", *(("kept", "length") if self.cut else ())):
@@ -84,6 +84,6 @@ def _check_quantiles(name: str, values: object, least: float) -> None:
     if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != len(PROBS):
         raise TraceError(f"{name} must list {len(PROBS)} numbers")
     for value in values:
-        number(name, value, above=least - 1e-9)
+        number(name, value, least=least)
     if np.any(np.diff(values) < 0):
         raise TraceError(f"{name} must not fall from one probability to the next")

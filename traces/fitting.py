@@ -59,7 +59,7 @@ def kept(trace: Trace, spec: dict[str, Any], seed: int = 0) -> list[Kept]:
     other = generate(spec_of(spec, "spec"), seed)
     mine, theirs = describe(trace), describe(other)
     found = [Kept("requests/s", mine["rate"], theirs["rate"]),    # type: ignore[arg-type]
-             Kept("burstiness of gaps", mine["burstiness"], theirs["burstiness"]),    # type: ignore[arg-type]
+             Kept("variation of gaps", mine["gap_cv"], theirs["gap_cv"]),    # type: ignore[arg-type]
              Kept("mean prompt", float(trace.prompt.mean()), float(other.prompt.mean())),
              Kept("mean output", float(trace.output.mean()), float(other.output.mean())),
              Kept("rank correlation", _spearman(trace.prompt, trace.output), _spearman(other.prompt, other.output))]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traces.errors import TraceError, plain, shown
-from traces.strict import LARGEST, count, number, read_text
+from traces.strict import LARGEST, MOST_NUMBERS, count, number, read_text
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -39,9 +39,9 @@ class Quantiles:
     def __post_init__(self) -> None:
         for name, values, counts in (("tokens", self.tokens, (101,)), ("tail", self.tail, range(len(TAIL) + 1))):
             if not isinstance(values, Sequence) or isinstance(values, str) or len(values) not in counts:
-                raise TraceError(f"{name} must list {'101' if name == 'tokens' else 'up to 13'} numbers")
+                raise TraceError(f"{name} must list {'101' if name == 'tokens' else f'up to {len(TAIL)}'} numbers")
             for value in values:
-                number(name, value, above=-1)
+                number(name, value, least=0)
         if np.any(np.diff(self._values) < 0):
             raise TraceError("tokens must not fall from one probability to the next, the tail included")
 
@@ -170,7 +170,7 @@ class Empirical:
         try:
             if path.exists() and not path.is_file():
                 raise TraceError(f"file {plain(self.file)} is no regular file: name one with a number a line")
-            lines = read_text(path).split()
+            lines = read_text(path, MOST_NUMBERS).split()
         except TraceError:
             raise
         except (OSError, ValueError) as error:

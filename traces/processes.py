@@ -122,7 +122,7 @@ class Windows:
             raise TraceError("counts take more than 146 years")
         if self.span_s is None:
             return
-        number("span_s", self.span_s, above=-1)
+        number("span_s", self.span_s, least=0)
         if not start <= self.span_s <= start + self.window_s:
             raise TraceError(f"span_s must lie in the last window, from {start} to {start + self.window_s} s, not at "
                              f"{self.span_s}")

@@ -17,9 +17,11 @@ from traces.errors import TraceError, shown
 from traces.joining import joined
 from traces.ragged import Ragged
 from traces.shape import Shape, shape_of, shaped_times
+from traces.strict import count
 from traces.trace import Trace
 
 MOST_SPREAD = 4
+"""Largest power: beyond it a handful of outputs would hold nearly all tokens."""
 
 
 def sampled(trace: Trace, share: float, rng: np.random.Generator) -> Trace:
@@ -32,9 +34,9 @@ def sampled(trace: Trace, share: float, rng: np.random.Generator) -> Trace:
         raise TraceError(f"a sample must be a share above 0 and at most 1, not {shown(share)}")
     starts = np.flatnonzero(_root(trace) == np.arange(len(trace)))
     order = starts[np.lexsort((trace.prompt[starts], trace.output[starts], trace.arrival[starts] // (60 * SECOND)))]
-    count = max(1, round(share * len(order))) if len(order) else 0
-    edges = np.arange(count + 1) * len(order) // max(count, 1)
-    drawn = order[edges[:-1] + np.floor(rng.random(count) * np.diff(edges)).astype(np.int64)]
+    wanted = max(1, round(share * len(order))) if len(order) else 0
+    edges = np.arange(wanted + 1) * len(order) // max(wanted, 1)
+    drawn = order[edges[:-1] + np.floor(rng.random(wanted) * np.diff(edges)).astype(np.int64)]
     chosen = np.zeros(len(trace), dtype=bool)
     chosen[drawn] = True
     return trace.take(np.flatnonzero(chosen[_root(trace)])).noted(f"a sample of {share:.6g} of the requests")
@@ -42,6 +44,7 @@ def sampled(trace: Trace, share: float, rng: np.random.Generator) -> Trace:
 
 def repeated(trace: Trace, rounds: int) -> Trace:
     """The trace so many times, one after the other, a mean gap between them; rounds have no prefix in common."""
+    count("rounds", rounds)
     if rounds == 1 or not len(trace):
         return trace
     span = int(trace.arrival[-1])
@@ -70,15 +73,19 @@ def shaped(trace: Trace, shape: Shape | str, burstiness: float, rng: np.random.G
                          f"repeat the trace {rounds} times (--repeat {rounds}), or shorten the shape")
     process = gamma_arrivals(len(trace), 1, burstiness, rng) / SECOND if shape.replaces else np.zeros(0)
     times = shaped_times(shape, trace.arrival, process)
-    return replace(trace.slice(0, len(times)), arrival=times)
+    found = replace(trace.slice(0, len(times)), arrival=times)
+    if len(found) == len(trace):
+        return found
+    return found.noted(f"the shape ends after {len(found):,} of {len(trace):,} requests: the others are left out")
 
 
 def truncated(trace: Trace, longest: int) -> tuple[Trace, int]:
-    """The trace with no request of more than `longest` tokens, and how many were cut.
+    """The trace with no request of more than `longest` tokens, 2 at least, and how many were cut.
 
     A prompt loses its end, so that what it shares with others stays shared; it keeps one token at least, and then the
     answer is cut, too.
     """
+    count("longest", longest, 2)
     prompt = np.clip(longest - trace.output, 1, trace.prompt)
     output = np.minimum(trace.output, np.maximum(longest - prompt, 1))
     cut = int(np.count_nonzero((prompt < trace.prompt) | (output < trace.output)))
@@ -107,10 +114,11 @@ def spread(trace: Trace, power: float) -> Trace:
     return replace(trace, output=output).noted(f"outputs spread: to the power of {power:.6g}, at the same mean")
 
 
-def capped(trace: Trace, count: int, wanted: npt.NDArray[np.bool_]) -> Trace:
-    """The trace up to its `count`-th wanted row; unwanted ones before it are passed over, and stay."""
+def capped(trace: Trace, most: int, wanted: npt.NDArray[np.bool_]) -> Trace:
+    """The trace up to its `most`-th wanted row; unwanted ones before it are passed over, and stay."""
+    count("most", most)
     rows = np.flatnonzero(wanted)
-    return trace if len(rows) < count else trace.head(int(rows[count - 1]) + 1)
+    return trace if len(rows) < most else trace.head(int(rows[most - 1]) + 1)
 
 
 def _root(trace: Trace) -> Int64:

@@ -12,6 +12,7 @@ from traces.arrivals import LONGEST_NS
 from traces.columns import Int64
 from traces.errors import TraceError, unknown
 from traces.joining import joined
+from traces.strict import number
 from traces.trace import Trace
 
 
@@ -24,12 +25,15 @@ def of_tenants(trace: Trace, weights: Mapping[str, float]) -> Trace:
     """The requests of these tenants alone, each tenant's `weights` times as fast as they were.
 
     It ends when the fastest has come through its time, so that the mix is the same throughout. Raises TraceError for a
-    tenant that is not there, and where the trace names none.
+    tenant that is not there, a weight that is not above 0, and where the trace names no tenants or none is asked for.
     """
     rows = _rows(trace)
-    for name in weights:
+    if not weights:
+        raise TraceError(f"name a tenant of {trace.name}: it has {', '.join(rows)}")
+    for name, weight in weights.items():
         if name not in rows:
             raise unknown("tenant", name, rows)
+        number(f"the rate of {name}", weight)
     end = float(trace.arrival[-1]) / max(weights.values())
     if end > LONGEST_NS:
         raise TraceError(f"tenants so slow stretch {trace.name} beyond 146 years")
@@ -38,8 +42,8 @@ def of_tenants(trace: Trace, weights: Mapping[str, float]) -> Trace:
         times = np.rint(trace.arrival[rows[name]] / weight)
         parts.append(trace.take(rows[name][times <= end]))
         arrivals.append(times[times <= end].astype(np.int64))
-    whole = joined(trace.name, parts, arrivals, akin=True)
-    return whole.slice(0, None).noted(f"tenants: {_said(weights)}")
+    whole = joined(trace.name, parts, arrivals, akin=True).slice(0, None)
+    return whole.noted(f"tenants: {_said(weights)}{_left_out(len(whole), sum(len(rows[name]) for name in weights))}")
 
 
 def mixed(parts: Sequence[tuple[Trace, float]]) -> Trace:
@@ -55,7 +59,8 @@ def mixed(parts: Sequence[tuple[Trace, float]]) -> Trace:
     sources, licences = (tuple(dict.fromkeys(getattr(trace, fact) for trace, _ in parts if getattr(trace, fact)))
                          for fact in ("source", "licence"))
     whole = replace(whole, source="; ".join(sources), licence="; ".join(licences))
-    return whole.noted(f"a mix: {_said({trace.name: weight for trace, weight in parts})}")
+    rates = _said({trace.name: weight for trace, weight in parts})
+    return whole.noted(f"a mix: {rates}{_left_out(len(whole), sum(len(trace) for trace, _ in parts))}")
 
 
 def _rows(trace: Trace) -> dict[str, Int64]:
@@ -73,3 +78,10 @@ def _named(trace: Trace) -> Trace:
 
 def _said(weights: Mapping[str, float]) -> str:
     return ", ".join(f"{name} at {weight:g} times its rate" for name, weight in weights.items())
+
+
+def _left_out(here: int, all_: int) -> str:
+    """What the end of the fastest costs the others, as the rest of a sentence."""
+    if here == all_:
+        return ""
+    return f"; {all_ - here:,} of {all_:,} requests come after the first of them has ended, and are left out"

@@ -42,7 +42,8 @@ def llama_3_1(model: str, gpu: str, directory: Path) -> Profile:
         Regime(base_ms=prefill["base"], per_token_ms=prefill["per_token"], per_token_sq_ms=prefill["per_token_sq"]),
         (_stated(decode), _stated(prefill)))
     found = profile(model, gpu, SOURCE.format(system=GPUS[gpu]), fit, tensor_parallel_size=MODELS[model][1])
-    return replace(found, fit=replace(fit, errors=_unseen(found) or fit.errors, range=RANGE))
+    return replace(found, fit=replace(fit, errors=_unseen(found) or fit.errors, range=RANGE,
+                                        held_against="kernels"))
 
 
 PROFILES: dict[str, Callable[[Path], Profile]] = {

@@ -41,7 +41,7 @@ PROFILES: dict[str, Callable[[Path], Profile]] = {
 def steps(directory: Path, gpu: str, ranks: int) -> StepRows:
     """Medians of the repetitions: each batch's prompt phase as one step, and its mean token as another."""
     times: dict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
-    with (directory / "splitwise" / "perf_model.csv").open(encoding="utf-8") as file:
+    with (directory / "splitwise" / "perf_model.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             if (row["model"], row["hardware"], int(row["tensor_parallel"]), int(row["token_size"])) == (
                     MODEL, GPUS[gpu], ranks, ANSWER):

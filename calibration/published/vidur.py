@@ -87,5 +87,5 @@ def _medians(rows: list[Row], size: Callable[[Row], Size], us: Callable[[Row], f
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    with (gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="utf-8")) as file:
+    with (gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")) as file:
         yield from csv.DictReader(file)

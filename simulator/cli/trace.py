@@ -18,7 +18,7 @@ from simulator.cli.console import answers, print_json
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import FILES, Common, Reading
-from simulator.cli.trace_files import check_free
+from simulator.cli.output import free_path
 from simulator.errors import InputError
 from simulator.plots.style import METADATA
 from traces import ReadReport
@@ -32,7 +32,7 @@ SAID = {
     "clock": "{} (as --window counts)",
     "span_s": "{:,.3f}",
     "rate": "{:,.4g} requests/s",
-    "burstiness": "{:.3g} (coefficient of variation of the gaps; Poisson: 1)",
+    "gap_cv": "{:.3g} (coefficient of variation of the gaps; Poisson: 1, bursts: more)",
     "failed": "{:,} (no output tokens or an error; left out)",
     "outside": "{:,} (not in the window)",
     "think_s_median": "{:,.3g}",
@@ -48,7 +48,7 @@ def describe(name: Annotated[str, Argument(metavar="NAME|FILE", autocompletion=c
                  "Draw it instead: arrivals, lengths and slot utilisation, as .svg or .png."))] = None,
              force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES,
                                            help="Replace any file.")] = False) -> None:
-    """Rows, rejects, span, rate, burstiness, lengths, arrivals over time and slot utilisation of a trace."""
+    """Rows, rejects, span, rate, variation of the gaps, lengths, arrivals over time and slot utilisation of a trace."""
     if output is not None:
         _check_figure(Path(output), force=force)
     trace = reading.load(name, common)
@@ -64,7 +64,7 @@ def describe(name: Annotated[str, Argument(metavar="NAME|FILE", autocompletion=c
 def _check_figure(path: Path, *, force: bool) -> None:
     if path.suffix.lower().lstrip(".") not in METADATA:
         raise InputError(f"{path.name}: a figure is written as .svg or .png, not as {path.suffix or 'no suffix'!r}")
-    check_free(path, force=force)
+    free_path("--output", str(path), force=force)
 
 
 def _draw(trace: Any, path: Path) -> None:

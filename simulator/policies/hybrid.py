@@ -16,7 +16,8 @@ in between it is what either would be with one habit of the other. A switch that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -105,11 +106,20 @@ class Hybrid(Policy):
         one_of(self, "granularity", ("batch", "step"))
         one_of(self, "reserve", (*RESERVES, "paged"))
         one_of(self, "prefill", ("alone", "mixed"))
-        try:
+        with self._own_words():
             self._rule = self._rule_of_switches()
             self._static(), self._as(Vllm)
-        except InputError as error:    # of the policy that knows the knob
-            raise InputError(f"{self.name}: {str(error).partition(': ')[2]}") from None
+
+    @contextmanager
+    def _own_words(self, cap: str | None = None) -> Iterator[None]:
+        """What the policy says that knows a knob is said under our name, and of the cap under the name it has here."""
+        try:
+            yield
+        except InputError as error:
+            words = str(error).partition(": ")[2]
+            for name in ("max_num_seqs", "max_batch_size") if cap else ():
+                words = words.replace(name, str(cap))
+            raise InputError(f"{self.name}: {words}") from None
 
     @property
     def paged(self) -> bool:
@@ -135,12 +145,15 @@ class Hybrid(Policy):
         return self._as(kind, max_num_seqs=cap, max_num_batched_tokens=tokens)
 
     def resolve(self, deployment: Deployment) -> Self:
-        batch, vllm = self.max_batch_size, self._as(Vllm).resolve(deployment)
+        batch = self.max_batch_size
         if not self.paged:
             batch = batch or usual_size(deployment, self._static().reserve)
-        filled = replace(self, max_batch_size=batch, max_num_seqs=vllm.max_num_seqs,
-                         max_num_batched_tokens=vllm.max_num_batched_tokens, max_model_len=vllm.max_model_len)
-        filled._rule = filled._rule.resolve(deployment)
+        with self._own_words():
+            vllm = self._as(Vllm).resolve(deployment)
+            filled = replace(self, max_batch_size=batch, max_num_seqs=vllm.max_num_seqs,
+                             max_num_batched_tokens=vllm.max_num_batched_tokens, max_model_len=vllm.max_model_len)
+        with self._own_words("max_num_seqs" if self.paged else "max_batch_size"):
+            filled._rule = filled._rule.resolve(deployment)
         return filled
 
     def memory(self, deployment: Deployment, outputs: Lengths) -> Memory:

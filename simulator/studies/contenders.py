@@ -11,7 +11,8 @@ from simulator.setup import prepare
 from simulator.studies.ratios import Pair, pairs
 
 LOADS: tuple[Load, ...] = ("saturated", "trace")
-ASSUMED_SLOTS = 32    # of a baseline that has no cap of its own
+ASSUMED_SLOTS = 32
+"""Of a baseline that has no cap of its own."""
 
 Runs = Mapping[tuple[str, Load], Scenario]
 """The runs that are shown, by label of the policy and load."""
@@ -24,12 +25,17 @@ def under(kind: Load, scenario: Scenario, policy: Policy) -> Scenario:
     return scenario.but(policy=policy, load=kind)
 
 
+def slots_of(baseline: Scenario) -> int:
+    """The baseline's own cap on its slots, which runs with equal slots have as well."""
+    slots = prepare(baseline).policy.slots
+    return slots if slots < UNLIMITED else ASSUMED_SLOTS
+
+
 def pairs_of(runs: Runs, contenders: Mapping[str, Policy]) -> list[tuple[str, Pair]]:
     """What each ratio of each policy to the baseline needs to have run."""
     baseline, *others = contenders
     base = runs[baseline, "saturated"]
-    slots = prepare(base).policy.slots
-    slots = slots if slots < UNLIMITED else ASSUMED_SLOTS
+    slots = slots_of(base)
     return [(label, pair) for label in others for pair in pairs(base, contenders[baseline], contenders[label], slots)]
 
 

@@ -22,6 +22,7 @@ from cost_models import (
     model_spec,
     profile_named,
 )
+from simulator.kinds import PROFILE, meant_as
 from simulator.tables import Table
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def cost_sheet(name: str = "auto", **deployment: Any) -> CostSheet:
         name: As `cost_models.cost_model` takes it.
         deployment: model, gpu, dtype, kv_dtype, tensor_parallel_size; a profile's own where it is not given.
     """
-    profile = profile_named(name)
+    with meant_as(PROFILE, name):
+        profile = profile_named(name)
     asked: dict[str, Any] = {"model": "llama-3.1-8b", "gpu": "h100-80"}
     if profile is not None:
         asked = {field: getattr(profile, field) for field in
@@ -146,4 +148,5 @@ def _errors(profile: Profile) -> str:
         bias = "" if error.bias_percent is None else f", bias {error.bias_percent:+.1f}"
         kept = "held out" if error.held_out else "of the fit"
         told.append(f"{regime} MAPE {error.mape_percent:.1f}, p95 {error.p95_percent:.1f}{bias} ({kept})")
-    return "; ".join(told) + "; in percent"
+    of = "kernel times, not an engine's" if profile.fit.held_against == "kernels" else "an engine's steps"
+    return "; ".join(told) + f"; in percent, held against {of}"

@@ -24,11 +24,9 @@ class Idea:
 
     Attributes:
         unit: What the policy decides about at once.
-        admissions, evictions: Requests that entered and left a slot.
         memberships: Sets of running requests that followed one another.
         batch_steps, batch_s: Mean life of such a set, in steps and seconds.
         held_share: Share of taken slot-time in which a finished request held the slot.
-        empty_share: Share of all slot-time in which nobody was in the slot.
         effective_batch: Time-weighted mean of useful rows a step, and its 10th and 90th percentile.
         output_throughput: Output tokens a second.
         decisions: Times at which somebody entered or left, a share of all steps.
@@ -37,13 +35,10 @@ class Idea:
     """
 
     unit: str
-    admissions: int
-    evictions: int
     memberships: int
     batch_steps: float
     batch_s: float
     held_share: float
-    empty_share: float
     effective_batch: tuple[float, float, float]
     output_throughput: float | None
     decisions: float
@@ -55,14 +50,13 @@ def idea(result: Result) -> Idea:
     """Measure one run."""
     record, plan = result.record, result.record.plan
     duration = durations(record)
-    taken, slots = times(plan("running"), duration), result.slots.count
+    taken = times(plan("running"), duration)
     changes = _changes(record)
     total = len(record.ends)
     return Idea(
-        result.policy.unit, len(record.stays), len(record.stays), len(changes),
-        total / len(changes), float(duration.sum()) / len(changes) / 1e9,
-        times(plan("held"), duration) / taken, 1 - taken / (slots * int(duration.sum())),
-        _spread(useful_rows(record), duration), result.summary()["output_throughput"], len(changes) / total,
+        result.policy.unit, len(changes), total / len(changes), float(duration.sum()) / len(changes) / 1e9,
+        times(plan("held"), duration) / taken, _spread(useful_rows(record), duration),
+        result.summary()["output_throughput"], len(changes) / total,
         int((plan("resident") + plan("steps") * plan("decodes") + plan("prompt")).max()),
         int(record.used.max()) * result.block_size)
 
@@ -84,7 +78,8 @@ def side_by_side(results: Mapping[str, Result]) -> Table:
     """The ideas behind several runs, question by question."""
     measured = [idea(result) if len(result.record.ends) else None for result in results.values()]
     rows = tuple((question, *("-" if one is None else answer(one) for one in measured)) for question, answer in _ROWS)
-    return Table("Two ideas, side by side (saturated)", ("", *results), rows)
+    ideas = "Two ideas" if len(results) == 2 else "The ideas"
+    return Table(f"{ideas}, side by side (saturated)", ("", *results), rows)
 
 
 _ROWS = (

@@ -42,7 +42,7 @@ def test_a_trace_is_fitted_and_it_is_told_how_well(spec: str, tmp_path: Path, ba
     batchsim("trace", "generate", spec, "-o", "private.csv")
     status, out, err = batchsim("trace", "fit", "private.csv", "-o", "share.yaml")
     assert status == 0
-    for words in ("requests/s", "burstiness of gaps", "slots in use, batches of 128", "difference"):
+    for words in ("requests/s", "variation of gaps", "slots in use, batches of 128", "difference"):
         assert words in out
     assert err == "share.yaml: a spec of 300 requests; use it with --trace gen:share.yaml\n"
     assert len(traces.load(f"gen:{tmp_path / 'share.yaml'}")) == 300

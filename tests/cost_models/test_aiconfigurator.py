@@ -85,6 +85,12 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch:
     assert cached("x.json", lambda data: data, lambda: {"a": 1}) == {"a": 1}
 
 
+def test_what_cannot_be_put_in_its_place_is_not_left_beside_it() -> None:
+    (directory() / "x.json").mkdir(parents=True)
+    assert cached("x.json", lambda data: data, lambda: {"a": 1}) == {"a": 1}
+    assert [entry.name for entry in directory().iterdir()] == ["x.json"]
+
+
 def test_the_home_of_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert directory() == Path.home() / ".cache" / "batchsim"

@@ -151,6 +151,7 @@ def test_the_listing_states_errors() -> None:
     assert row.errors is not None
     assert row.errors.decode is not None
     assert (row.errors.decode.mape_percent, row.errors.decode.held_out, row.errors.mixed) == (2.42, True, None)
+    assert row.held_against == "kernels"
     assert row.range is not None
     assert row.range.chunk_tokens == (1, 8192)
     assert row.origin == (

@@ -29,7 +29,7 @@ def test_the_planning_trace() -> None:
     trace = uniform(10_000)
     assert (trace.prompt.min(), trace.prompt.max(), trace.output.min(), trace.output.max()) == (256, 768, 128, 256)
     assert trace.describe()["rate"] == pytest.approx(10, rel=0.02)
-    assert trace.describe()["burstiness"] == pytest.approx(1, rel=0.03)
+    assert trace.describe()["gap_cv"] == pytest.approx(1, rel=0.03)
 
 
 def test_the_saturated_trace() -> None:

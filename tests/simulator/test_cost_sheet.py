@@ -59,7 +59,8 @@ def test_facts_name_origin_layout_pool_and_errors() -> None:
     facts = cost_sheet("llama-3.1-70b-h200-tp4-bf16").facts()
     assert facts["model"] == "llama-3.1-70b in bf16, KV in bf16, on 4 x h200 (tp4)"
     assert facts["error"] == ("decode MAPE 3.1, p95 12.9, bias -1.2 (held out); prefill MAPE 8.2, p95 16.1, "
-                              "bias -0.9 (held out); mixed unknown; in percent")
+                              "bias -0.9 (held out); mixed unknown; in percent, held against kernel times, not an "
+                              "engine's")
     assert "tokens of KV cache" in facts["KV pool"]
     assert "mixed steps transferred" in facts["cost model"]
     assert "error" not in cost_sheet("roofline").facts()

@@ -184,6 +184,13 @@ def test_a_larger_budget_makes_gaps_longer_and_first_tokens_earlier() -> None:
     assert len({row["max_num_batched_tokens"] for row in found}) == len(found)
 
 
+def test_where_no_prompt_is_cut_no_larger_budget_is_said_to_be_sooner() -> None:
+    """Prompts of one token: the smallest budget already takes them whole."""
+    found = contention(Scenario(trace=trace_of([(0, 1, 20)] * 8)), sim.run)
+    assert any(line.startswith("The first token comes soonest with the smallest budget") for line in found.told)
+    assert not any("takes the other way" in line for line in found.told)
+
+
 def test_a_rate_that_is_given_is_taken() -> None:
     found = contention(SMALL.but(request_rate=3.5), sim.run)
     assert "3.5 requests/s" in found.table.title

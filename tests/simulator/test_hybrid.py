@@ -252,11 +252,11 @@ def test_a_batch_must_be_one_that_clients_can_fill() -> None:
     """Over blocks a batch is as large as max_num_seqs says, whatever a reservation would come to."""
     fifty = Deployment(max_concurrency=50)
     endless = Hybrid(granularity="batch", max_wait=inf)
-    with pytest.raises(InputError, match="50 outstanding requests never fill a batch of 64"):
+    with pytest.raises(InputError, match=r"\Ahybrid: .*50 .* a batch of 64: .* lower max_num_seqs or max_wait"):
         replace(endless, max_num_seqs=64).resolve(fifty)
     assert replace(endless, max_num_seqs=8).resolve(replace(fifty, max_concurrency=10)).slots == 8
     assert Hybrid(reserve="declared", max_wait=inf).resolve(replace(fifty, max_concurrency=10)).slots == 32
-    with pytest.raises(InputError, match="50 outstanding requests never fill a batch of 64"):
+    with pytest.raises(InputError, match=r"\Ahybrid: .*50 .* a batch of 64: .* lower max_batch_size or max_wait"):
         Hybrid(granularity="batch", reserve="declared", max_batch_size=64, max_wait=inf).resolve(fifty)
 
 
@@ -277,6 +277,12 @@ def test_what_it_refuses(knobs: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError) as caught:
         Hybrid(**knobs)
     assert str(caught.value) == told
+
+
+def test_a_budget_too_small_for_the_cap_is_told_by_the_names_of_its_own_knobs() -> None:
+    for reserve, cap in (("paged", "max_num_seqs"), ("declared", "max_batch_size")):
+        with pytest.raises(InputError, match=rf"\Ahybrid: max_num_batched_tokens \(1\) must be at least {cap} \(64\)"):
+            Hybrid(reserve=reserve, max_num_batched_tokens=1, **{cap: 64}).resolve(Deployment())
 
 
 def test_a_server_that_sleeps_before_each_batch_starts_it_later() -> None:

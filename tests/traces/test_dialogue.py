@@ -85,7 +85,8 @@ def test_the_same_seed_draws_the_same_and_nothing_else_changes_the_others() -> N
     ({"sizes": {}}, "sizes must map whole numbers"), ({"sizes": {0: 4}}, "a key of sizes"),
     ({"sizes": {1: 0}}, "sizes of 1 turns"), ({"gap_s": [1, 2]}, "gap_s must list 101 numbers"),
     ({"gap_s": [*flat(2)[:100], 1]}, "gap_s must not fall"), ({"message": 4}, "message must map"),
-    ({"message": {2: flat(-2000)}}, "message of 2 turns"), ({"cut": {5: 1.5}}, "cut must be a number"),
+    ({"message": {2: flat(-2000)}}, "message of 2 turns"),
+    ({"cut": {5: 1.5}}, "cut must be a number of at least 0 and at most 1, not 1.5"),
     ({"cut": {5: 0.5}}, "kept must list 101 numbers"), ({"block": 0}, "block must be"), ({"tick": 3}, "unknown key"),
 ])
 def test_what_does_not_fit_is_one_line(wrong: dict[str, Any], said: str) -> None:

@@ -26,8 +26,8 @@ def test_a_stand_in_keeps_rate_bunches_lengths_and_slots(shape):
     trace = bursty(6000, shape)
     found = {each.what: each for each in kept(trace, fit(trace, "mine"))}
     assert found["requests/s"].error == pytest.approx(0, abs=1e-6)
-    assert found["burstiness of gaps"].original == pytest.approx(shape**-0.5, rel=0.1)
-    assert abs(found["burstiness of gaps"].error) < 0.08
+    assert found["variation of gaps"].original == pytest.approx(shape**-0.5, rel=0.1)
+    assert abs(found["variation of gaps"].error) < 0.08
     assert found["rank correlation"].original > 0.3
     assert abs(found["rank correlation"].stand_in - found["rank correlation"].original) < 0.03
     for size in (8, 32, 64, 128):

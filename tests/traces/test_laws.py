@@ -55,6 +55,8 @@ def test_a_fixed_and_an_empirical_law(tmp_path):
     ({"kind": "exponential", "mean": 5, "most": 9, "beyond": "dropped"}, "beyond must be clipped or rejected"),
     ({"kind": "exponential"}, "mean must be a number above 0"),
     ({"kind": "lognormal", "median": 5}, "sigma must be a number above 0"),
+    ({"kind": "lognormal", "median": 5, "sigma": 101}, "sigma must be a number above 0 and at most 100, not 101"),
+    ({"kind": "quantiles", "tokens": [-0.5, *[5] * 100]}, "tokens must be a number of at least 0, not -0.5"),
     ({"kind": "uniform", "least": 9, "most": 3}, "most must be a whole number of at least 9, not 3"),
     ({"kind": "uniform", "least": 9}, "lacks most"), ({"kind": "fixed", "tokens": 1.5}, "must be a whole number"),
     ({"kind": "fixed", "token": 3}, "unknown key 'token': did you mean 'tokens'?"),
@@ -86,7 +88,7 @@ def test_a_file_of_no_lengths_is_refused(tmp_path, content):
 def test_lengths_come_from_a_regular_file_of_bounded_size(tmp_path, monkeypatch):
     with pytest.raises(TraceError, match=r"^file /dev/zero is no regular"):
         Empirical("/dev/zero")
-    monkeypatch.setattr("traces.strict.MOST_TEXT", 8)
+    monkeypatch.setattr("traces.laws.MOST_NUMBERS", 8)
     (tmp_path / "long.txt").write_text("5\n" * 5)
     with pytest.raises(TraceError, match=r"long\.txt: holds more than"):
         Empirical(str(tmp_path / "long.txt"))

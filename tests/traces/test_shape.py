@@ -60,7 +60,8 @@ def test_stages_have_their_rates_for_their_durations():
 
 def test_a_ramp_comes_to_the_integral_of_its_rates():
     """At t the rate is t / 10, so request i comes when t^2 / 20 = i."""
-    trace = shaped(even(500), "ramp:0-10/100s", math.inf, rng())
+    trace = shaped(even(501), "ramp:0-10/100s", math.inf, rng())
+    assert trace.report.notes == ("the shape ends after 500 of 501 requests: the others are left out",)
     assert len(trace) == 500
     assert seconds(trace) == pytest.approx(np.sqrt(20 * np.arange(500)).tolist())
     down = shaped(even(500), "ramp:10-0/100s", math.inf, rng())

@@ -100,6 +100,15 @@ def test_only_the_tenants_asked_for_come_each_at_its_own_rate():
     assert fast.tenant == ("a", "b", "a", "b")
     assert (fast.arrival / SECOND).tolist() == [0, 1, 3, 4]
     assert fast.hash_ids == ((1,), (1,), (2,), (2,))    # of one trace, so what was shared still is
+    assert fast.report.notes == ("tenants: a at 1 times its rate, b at 2 times its rate",)
+
+
+def test_requests_that_a_faster_tenant_leaves_behind_are_counted():
+    trace = made([0, 1, 4, 6, 8], tenant=("a", "b", "a", "a", "b"))
+    found = of_tenants(trace, {"a": 1, "b": 2})
+    assert (found.arrival / SECOND).tolist() == [0, 0.5, 4, 4]
+    assert found.report.notes == ("tenants: a at 1 times its rate, b at 2 times its rate; 1 of 5 requests come after "
+                                  "the first of them has ended, and are left out",)
 
 
 def test_equal_weights_of_all_tenants_give_the_trace_back():
@@ -116,6 +125,10 @@ def test_an_unknown_tenant_and_a_trace_without_any_are_refused():
         split(made([0]))
     with pytest.raises(TraceError, match="beyond 146 years"):
         of_tenants(made([0, 10], tenant=("a", "a")), {"a": 1e-12})
+    for weights, words in (({"a": 0}, "the rate of a must be a number above 0, not 0"),
+                           ({"a": float("nan")}, "not nan"), ({}, "name a tenant of made: it has a")):
+        with pytest.raises(TraceError, match=words):
+            of_tenants(made([0, 10], tenant=("a", "a")), weights)
 
 
 def test_a_mix_ends_with_the_trace_that_ends_first_and_keeps_prefixes_apart():
@@ -128,7 +141,8 @@ def test_a_mix_ends_with_the_trace_that_ends_first_and_keeps_prefixes_apart():
     assert both.tenant == ("made", "two") * 3
     assert both.hash_ids == ((0,), (2,), (0,), (2,), (1,), (2,))
     assert both.licence == "MIT"
-    assert both.report.notes == ("a mix: made at 1 times its rate, two at 0.5 times its rate",)
+    assert both.report.notes == ("a mix: made at 1 times its rate, two at 0.5 times its rate; 1 of 7 requests come "
+                                 "after the first of them has ended, and are left out",)
 
 
 def test_columns_that_only_some_have_are_filled_or_left_out():
@@ -163,6 +177,15 @@ def test_the_cap_counts_only_what_is_wanted():
     assert len(capped(trace, 5, good)) == 90
     assert len(capped(trace, 15, good)) == 100
     assert len(capped(trace, 3, ~good)) == 3
+
+
+def test_rounds_lengths_and_caps_that_are_none_are_refused():
+    trace = made([0, 1])
+    for asked, words in ((lambda: repeated(trace, 0), "rounds must be a whole number of at least 1, not 0"),
+                         (lambda: truncated(trace, 1), "longest must be a whole number of at least 2, not 1"),
+                         (lambda: capped(trace, 0, trace.prompt > 0), "most must be a whole number of at least 1")):
+        with pytest.raises(TraceError, match=words):
+            asked()
 
 
 def test_a_spread_of_two_squares_the_lengths_and_keeps_their_mean():

@@ -145,12 +145,12 @@ def test_a_trace_made_in_memory_reports_its_own_rows(tiny):
     assert tiny.head(1).report == tiny.report
 
 
-def test_describe_states_size_rate_burstiness_and_lengths(tiny):
+def test_describe_states_size_rate_variation_and_lengths(tiny):
     facts = tiny.describe()
     assert (facts["rows"], facts["rejects"], facts["out_of_order"]) == (4, 0, 0)
     assert facts["span_s"] == 7.0
     assert facts["rate"] == 3 / 7
-    assert facts["burstiness"] == pytest.approx(np.std([1, 2, 4]) / np.mean([1, 2, 4]))
+    assert facts["gap_cv"] == pytest.approx(np.std([1, 2, 4]) / np.mean([1, 2, 4]))
     assert facts["prompt"]["p50"] == 25.0
     assert facts["prompt"] | {"min": 10, "max": 40, "mean": 25.0, "total": 100} == facts["prompt"]
     assert facts["output"]["p99"] == pytest.approx(3.97)
@@ -159,7 +159,7 @@ def test_describe_states_size_rate_burstiness_and_lengths(tiny):
 
 def test_describe_leaves_out_what_cannot_be_measured(tiny):
     assert tiny.head(1).describe()["rate"] is None
-    assert tiny.saturated().describe()["burstiness"] is None
+    assert tiny.saturated().describe()["gap_cv"] is None
     assert tiny.head(0).describe()["prompt"] is None
     assert small().describe()["prefix_blocks"] is None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from simulator.account import Account
 from simulator.facts import facts_of, trust_in
 from simulator.remarks import turns_remark
-from simulator.studies.capacity.objectives import percent
+from simulator.studies.capacity.objectives import count, percent
 
 if TYPE_CHECKING:
     from simulator.studies.capacity.planning import Plan
@@ -28,6 +28,6 @@ def _question(found: Plan) -> str:
     policy, trace = (getattr(each, "name", each) for each in (scenario.policy, scenario.trace))
     kept = ", and ".join(f"{percent(each.share)} of requests with {each}" for each in asked.objectives)
     if asked.find == "rate":
-        count = f"{scenario.replicas:,} replica{'s' if scenario.replicas > 1 else ''} of {policy}"
-        return f"How much of the traffic of {trace} do {count} carry, keeping these objectives: {kept}?"
+        fleet = f"{count(scenario.replicas)} of {policy}"
+        return f"How much of the traffic of {trace} do {fleet} carry, keeping these objectives: {kept}?"
     return f"How many replicas of {policy} does the traffic of {trace} take, to keep these objectives: {kept}?"

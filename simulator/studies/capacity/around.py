@@ -16,6 +16,7 @@ from simulator.studies.capacity.changes import faster, relaxable
 from simulator.studies.capacity.lab import NOTCH, Lab, notch_of, scale_of
 from simulator.studies.capacity.layout import Layout
 from simulator.studies.capacity.search import fewest
+from simulator.studies.capacity.solving import FARTHEST
 from simulator.studies.capacity.traffic import Probe
 from simulator.studies.capacity.verdict import Verdict
 
@@ -160,7 +161,7 @@ def _band(layout: Layout, find: str, bias: float, top: int) -> Banded:
                 for factor, guess in ((1 - bias, top + 1), (1 + bias, top - 1)))
         return Banded(bias, *ends)
     shorter = lab.fewest_replicas(1, replicas, replicas, change=faster(1 - bias), why="error band")
-    longer = lab.fewest_replicas(replicas, replicas + 1, 16 * replicas, change=faster(1 + bias), why="error band")
+    longer = lab.fewest_replicas(replicas, replicas + 1, FARTHEST * replicas, change=faster(1 + bias), why="error band")
     return Banded(bias, shorter, longer)
 
 

@@ -93,6 +93,18 @@ class Layout:
         return self.runs.traffic.offered or 0.0
 
 
+def price_of(gpu: str, scenario: Scenario) -> float | None:
+    """Dollars for an hour of a GPU of this type; None where none is given."""
+    return scenario.prices.get(gpu)
+
+
+def spent(layout: Layout, scenario: Scenario) -> float | None:
+    """Dollars an hour, or GPUs where no price is given, for the trace's own traffic; None without an answer."""
+    if layout.gpus is None:
+        return None
+    return layout.gpus * (price_of(layout.gpu, scenario) or 1.0) / layout.scale
+
+
 def layouts_of(question: Question, scenarios: Sequence[Scenario], measure: Measure) -> list[Layout]:
     """All layouts asked for, of these scenarios; one that cannot be says why, unless it is the only one."""
     pairs = [(gpu, size) for gpu in question.gpus for size in question.sizes]

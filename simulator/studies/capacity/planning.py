@@ -16,7 +16,7 @@ from simulator.statistics import LEVEL
 from simulator.studies.campaign import Backend
 from simulator.studies.capacity.around import Around, around
 from simulator.studies.capacity.crew import Crew, Told
-from simulator.studies.capacity.layout import Layout, layouts_of
+from simulator.studies.capacity.layout import Layout, layouts_of, spent
 from simulator.studies.capacity.objectives import ATTAINMENT
 from simulator.studies.capacity.question import REPLICATIONS, Question, question_of
 from simulator.studies.capacity.solving import solve
@@ -174,22 +174,8 @@ def ranking(layouts: Sequence[Layout], question: Question) -> list[Layout]:
     return sorted(layouts, key=lambda layout: (layout.replicas is None, spent(layout, question.scenario) or 0.0))
 
 
-def spent(layout: Layout, scenario: Scenario) -> float | None:
-    """Dollars an hour, or GPUs where no price is given, for the trace's own traffic; None without an answer."""
-    if layout.gpus is None:
-        return None
-    return layout.gpus * (price_of(layout.gpu, scenario) or 1.0) / layout.scale
-
-
-def price_of(gpu: str, scenario: Scenario) -> float | None:
-    """Dollars for an hour of a GPU of this type; None where none is given."""
-    return scenario.prices.get(gpu)
-
-
 def _bias(layout: Layout, scenario: Scenario) -> float | None:
     """By which share of a step the answer is to be tried shorter and longer; None where no error is stated."""
     if scenario.error_band in (None, "stated"):
         return layout.runs.traffic.setup.cost.stated_bias() or None
     return float(scenario.error_band) / 100
-
-

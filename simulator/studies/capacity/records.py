@@ -9,7 +9,7 @@ from simulator.scenario import Scenario
 from simulator.scenarios import record
 from simulator.studies.capacity.changes import words
 from simulator.studies.capacity.lab import scale_of
-from simulator.studies.capacity.layout import Layout
+from simulator.studies.capacity.layout import Layout, price_of, spent
 from simulator.studies.capacity.sample import Sample
 from simulator.studies.capacity.traffic import Probe, scaled
 from simulator.studies.capacity.verdict import Verdict
@@ -47,7 +47,6 @@ def _answered(found: Plan) -> Scenario:
 
 
 def _layout(found: Plan, layout: Layout) -> dict[str, Any]:
-    from simulator.studies.capacity.planning import price_of, spent
     from simulator.studies.capacity.tables import costs
     price = price_of(layout.gpu, found.question.scenario)
     told: dict[str, Any] = {

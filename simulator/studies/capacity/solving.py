@@ -80,11 +80,16 @@ def _too_slow_alone(layout: Layout) -> str:
 
 def _alone(sample: Sample, objective: Objective) -> str:
     """What the limits are of, in these runs."""
-    told = [(METRICS[name].label, *(sample.latencies[f"p{percent}_{name}"] or 0.0 for percent in (50, 99)))
-            for name in objective.limits]
-    first, *others = told
-    return ", ".join([f"{first[0]} is {first[1]:,.3g} ms on the median and {first[2]:,.3g} ms at p99 there",
-                      *(f"{label} {median:,.3g} ms and {p99:,.3g} ms" for label, median, p99 in others)])
+    told: list[str] = []
+    for name in objective.limits:
+        label, median, p99 = METRICS[name].label, sample.latencies[f"p50_{name}"], sample.latencies[f"p99_{name}"]
+        if median is None or p99 is None:
+            told.append(f"{label} is not measured")
+        elif told:
+            told.append(f"{label} {median:,.3g} ms and {p99:,.3g} ms")
+        else:
+            told.append(f"{label} is {median:,.3g} ms on the median and {p99:,.3g} ms at p99 there")
+    return ", ".join(told)
 
 
 def _solve_replicas(layout: Layout, question: Question) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from cost_models import CostModel
+from simulator.facts import UNTRIED
 from simulator.studies.capacity.lab import NOTCH, scale_of
 from simulator.studies.capacity.layout import Layout
 from simulator.studies.capacity.objectives import count, percent
@@ -117,13 +119,22 @@ def _trust(layout: Layout, about: Around, find: str) -> Iterator[str]:
     else:
         ends = [_end(layout, end, find) for end in (band.shorter, band.longer)]
         told = f"{ends[0]} all the same" if ends[0] == ends[1] else " and ".join(ends)
-        yield f"With every step {100 * band.bias:.3g}% shorter or longer, as the cost model may err: {told}."
+        yield f"With every step {100 * band.bias:.3g}% shorter or longer, {_whose(band.bias, setup.cost)}: {told}."
     if sample.out_of_range:
         yield (f"{sample.out_of_range / sample.steps:.1%} of the steps lie outside what the cost model was measured "
                "for: their times are a guess.")
     if sample.rejected:
         yield (f"{sample.rejected:,} requests are not counted: they are longer than the model or its KV cache allows, "
                "and no number of replicas serves them.")
+
+
+def _whose(bias: float, cost: CostModel) -> str:
+    """Where such an error comes from, and what it is of."""
+    if bias != cost.stated_bias():
+        return "as asked"
+    if cost.held_against() == "kernels":
+        return f"as the cost model errs where it is held against kernel times ({UNTRIED}; --error-band 10 tries 10%)"
+    return "as the cost model may err"
 
 
 def _others(found: Plan) -> Iterator[str]:

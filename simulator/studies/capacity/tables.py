@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from simulator.studies.capacity.changes import RELAXED, TRIED, words
 from simulator.studies.capacity.costs import Cost, cost_of
 from simulator.studies.capacity.lab import scale_of
-from simulator.studies.capacity.layout import Layout
-from simulator.studies.capacity.reasons import count
+from simulator.studies.capacity.layout import Layout, price_of, spent
+from simulator.studies.capacity.objectives import count
 from simulator.studies.capacity.records import curve_rows
 from simulator.studies.capacity.traffic import Probe
 from simulator.studies.capacity.verdict import Verdict
@@ -47,7 +47,7 @@ def names(found: Plan) -> list[str]:
     assert found.around
     if found.question.find == "rate":
         return [f"{found.best.offered * probe.scale:,.4g} requests/s" for probe in found.around.neighbours]
-    return [f"{probe.replicas:,} replica{'s' if probe.replicas != 1 else ''}" for probe in found.around.neighbours]
+    return [count(probe.replicas) for probe in found.around.neighbours]
 
 
 def _run(found: Plan, probe: Probe, name: str) -> tuple[str, ...]:
@@ -112,7 +112,6 @@ def costs(layout: Layout, price: float | None) -> dict[str, Cost]:
 
 def cost_table(found: Plan) -> Table:
     """What a million tokens cost."""
-    from simulator.studies.capacity.planning import price_of
     price = price_of(found.best.gpu, found.question.scenario)
     unit = "GPU-hours" if price is None else "$"
     rows = tuple((name, *(_number(value) for value in (each.total, each.all_on_output, each.prompt, each.output,
@@ -131,7 +130,6 @@ def _number(value: float | None) -> str:
 
 def layout_table(found: Plan) -> Table:
     """All layouts by what they cost."""
-    from simulator.studies.capacity.planning import price_of, spent
     rows: list[tuple[str, ...]] = []
     for layout in found.layouts:
         if layout.replicas is None:

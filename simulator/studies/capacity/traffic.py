@@ -20,10 +20,9 @@ from simulator.scenario import Scenario
 from simulator.setup import Setup, prepare
 from simulator.studies.capacity.changes import changed
 from simulator.studies.capacity.objectives import Objective
+from simulator.studies.replications import is_drawn
 from simulator.throughput import SECOND, offered_rate
 from simulator.traffic import as_read, read_trace, under_load
-from traces.shape import shape_of
-from traces.standins import is_drawn
 
 ALONE = 500
 """Requests that are looked at by themselves."""
@@ -140,13 +139,8 @@ def refuse(scenario: Scenario) -> None:
 
 
 def is_random(scenario: Scenario) -> bool:
-    """Whether another seed gives another run."""
-    names = [scenario.trace, *scenario.mix]
-    replaced = scenario.shape is not None and shape_of(scenario.shape).replaces
-    rate = scenario.request_rate is not None and scenario.burstiness != float("inf")
-    router = scenario.router in RANDOM_ROUTERS
-    return (any(is_drawn(name) for name in names) or rate or replaced or scenario.sample is not None
-            or scenario.noise not in (None, 0) or router)
+    """Whether another seed gives another run: other requests or arrivals, other step times, another way to route."""
+    return scenario.noise not in (None, 0) or scenario.router in RANDOM_ROUTERS or is_drawn(scenario)
 
 
 def scaled(scenario: Scenario, scale: float) -> Scenario:

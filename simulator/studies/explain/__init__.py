@@ -12,14 +12,13 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from simulator.errors import InputError, choose
-from simulator.memory.base import UNLIMITED
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policies
 from simulator.replication import only_one_replica
 from simulator.result import Result
 from simulator.scenario import Scenario, scenario_of
-from simulator.setup import prepare
-from simulator.simulate import run
+from simulator.simulation import run
+from simulator.studies.contenders import slots_of, under
 from simulator.studies.ending import short_request, tell
 from simulator.studies.explain.answer import Answer
 from simulator.studies.explain.contention import contention
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 REQUESTS = 1000
 """The first so many of the trace, unless it is said how many."""
-ASSUMED_SLOTS = 32    # of a baseline that has no cap of its own
 QUESTIONS = (paging, contention, exhaustion)
 
 Progress = Callable[[int, int], None]
@@ -119,7 +117,7 @@ def explain(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     story = {label: run(alike) for label, alike in _equal_slots(scenario, contenders).items()}
     followed = _choose(request, story)
     told(1, parts)
-    deployed = {label: run(_saturated(scenario, policy)) for label, policy in contenders.items()}
+    deployed = {label: run(under("saturated", scenario, policy)) for label, policy in contenders.items()}
     answers = []
     for done, question in enumerate(QUESTIONS, 2):
         told(done, parts)
@@ -140,15 +138,10 @@ def _labels(policies: Sequence[Policy | str]) -> list[str]:
     return labels
 
 
-def _saturated(scenario: Scenario, policy: Policy) -> Scenario:
-    return scenario.but(policy=policy, load="saturated", max_concurrency=None)
-
-
 def _equal_slots(scenario: Scenario, contenders: Mapping[str, Policy]) -> dict[str, Scenario]:
     """Each policy with the slots of the first one, and no bound on memory or on tokens a step."""
-    slots = prepare(_saturated(scenario, next(iter(contenders.values())))).policy.slots
-    slots = slots if slots < UNLIMITED else ASSUMED_SLOTS
-    return {label: _saturated(scenario, policy.bounded_by(slots)).but(kv_capacity_tokens=inf)
+    slots = slots_of(under("saturated", scenario, next(iter(contenders.values()))))
+    return {label: under("saturated", scenario, policy.bounded_by(slots)).but(kv_capacity_tokens=inf)
             for label, policy in contenders.items()}
 
 

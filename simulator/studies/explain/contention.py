@@ -55,6 +55,8 @@ def _told(rows: Rows, rate: float) -> tuple[str, ...]:
         f"budget of {small['max_num_batched_tokens']:,} tokens a step to {ms(large['p99_itl_ms'])} with "
         f"{large['max_num_batched_tokens']:,}" + (": whoever decodes waits for the prompts in the same step." if
                                                   (large["p99_itl_ms"] or 0) > (small["p99_itl_ms"] or 0) else "."),
+        f"The first token comes soonest with the smallest budget: its p99 is {ms(small['p99_ttft_ms'])}."
+        if best is small else
         f"The first token takes the other way: its p99 falls from {ms(small['p99_ttft_ms'])}{overload} to "
         f"{ms(best['p99_ttft_ms'])} at {best['max_num_batched_tokens']:,}, for small chunks read a prompt in many "
         "steps, and each of them costs one reading of the weights.",

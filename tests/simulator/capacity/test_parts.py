@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +26,7 @@ from simulator.studies.capacity.objectives import (
     percent,
     stretch_that_would_do,
 )
+from simulator.studies.capacity.question import REPLICATIONS, question_of
 from simulator.studies.capacity.sample import Sample, sample, sample_of
 from simulator.studies.capacity.search import fewest, highest
 from simulator.studies.capacity.traffic import is_random
@@ -32,6 +35,7 @@ from simulator.studies.capacity.work import work_of
 from simulator.timeline import Timeline
 
 STEP = 10_000_000
+SECOND = 1_000_000_000
 SERVICE = 4 * STEP
 
 
@@ -225,7 +229,17 @@ def test_prompts_that_cost_nothing_are_priced_as_one_token_each() -> None:
     ({"trace": "azure-conv-2023"}, True), ({"router": "random"}, True), ({"shape": "ramp:1-2/30s"}, True),
     ({"shape": "burst:x2/1s@1s"}, False)])
 def test_only_what_is_drawn_is_drawn_again(fields: dict[str, object], drawn: bool) -> None:
-    assert is_random(Scenario(**({"trace": trace_of([(0, 1, 1)])} | fields))) is drawn    # type: ignore[arg-type]
+    trace = trace_of([(at * SECOND, 1, 1 + at) for at in range(60)])
+    assert is_random(Scenario(**({"trace": trace, "num_prompts": 50} | fields))) is drawn    # type: ignore[arg-type]
+
+
+def test_a_file_of_clients_that_is_drawn_is_no_recorded_trace(tmp_path: Path) -> None:
+    """ServeGen's pools hold rates and lengths: one seed alone would hide how far chance moves the answer."""
+    (tmp_path / "chunk-0-trace.csv").write_text("0,0.5,1,Gamma,1,2\n600,0,0,,0,0\n")
+    lengths = dict.fromkeys(("input_tokens", "output_tokens"), "{10: 0.5, 20: 0.5}")
+    (tmp_path / "chunk-0-dataset.json").write_text(json.dumps({"0": lengths}))
+    asked = question_of(Scenario(trace=str(tmp_path), goodput={"ttft": 500.0}))
+    assert asked.seeds == REPLICATIONS
 
 
 @given(st.integers(-350, 350))

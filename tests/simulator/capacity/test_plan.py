@@ -175,6 +175,8 @@ def test_nobody_can_be_faster_than_alone() -> None:
     told = " ".join(found.told())
     assert "even with a replica to itself, a request meets its limits in 0.0% of the cases" in told
     assert "a limit of 40 ms on E2EL in place of 39 ms would do" in told
+    whole = sim.plan(evenly(2 * SERVICE), **{**ONE_AT_A_TIME, "goodput": {"ttft": 5, "tpot": 4}})
+    assert "TTFT is 40 ms on the median and 40 ms at p99 there, TPOT is not measured" in " ".join(whole.told())
     both = sim.plan(evenly(2 * SERVICE), "vllm", cost_model=Constant(STEP), goodput={"ttft": 5, "tpot": 4}, **EASY)
     told = " ".join(both.told())
     assert "TTFT is 10 ms on the median and 10 ms at p99 there, TPOT 10 ms and 10 ms" in told
