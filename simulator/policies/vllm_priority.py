@@ -60,7 +60,6 @@ def serve_some(queue: Queue, memory: Memory, step: Step, budget: int, longest: i
     """The walk where the budget runs out on the way: one by one."""
     granted: dict[Request, int] = {}
     victims = least_urgent_first(queue)
-    step.chunks.clear()
     for request in list(queue.running.values()):
         if budget == 0:
             break
