@@ -35,8 +35,8 @@ def build(target: str, tree: Path, folder: Path) -> Path:
 
 def tree(folder: Path) -> set[str]:
     """Names of all files in a folder of the project that git would keep."""
-    return {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*")
-            if path.is_file() and not any(part.startswith((".", "__pycache__")) for part in path.parts[len(ROOT.parts):])}
+    paths = [path.relative_to(ROOT) for path in (ROOT / folder).rglob("*") if path.is_file()]
+    return {path.as_posix() for path in paths if not any(part.startswith((".", "__pycache__")) for part in path.parts)}
 
 
 @pytest.fixture(scope="module")
