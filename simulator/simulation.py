@@ -58,6 +58,11 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
     """Answer a scenario. Raises InputError for what cannot be run, StalledError if requests are left over.
 
     `env` is a fresh SimPy environment of the caller, who wants to look at it afterwards.
+
+    Example:
+        >>> asked = Scenario(policy="static", num_prompts=100, load="saturated")
+        >>> [round(run(each).summary()["output_throughput"]) for each in (asked, asked.but(policy="vllm"))]
+        [997, 1942]
     """
     setup = prepare(scenario)
     bias, others = _bias(setup), _alone(setup)

@@ -61,7 +61,8 @@ class Bar:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
-        self._bar.stop()
+        if not self._bar.disable:    # before rich 15 a disabled one leaves an empty line
+            self._bar.stop()
 
     def one(self, answered: int, accepted: int) -> None:
         """How far a single run has got."""
