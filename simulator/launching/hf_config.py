@@ -24,11 +24,13 @@ def fields_of_folder(folder: Path) -> Fields:
     """The model in a folder with a config.json, and its dtype if it is quantized. Raises InputError."""
     path = folder / "config.json"
     config = _read(path)
-    kind = next(iter(config.get("architectures") or ["none"]))
+    named = config.get("architectures")
+    kind = str(named[0]) if isinstance(named, list) and named else "none"
     if kind not in ARCHITECTURES:
         raise InputError(f"--from: {path} is of architecture {kind}, whose shape is not known here ("
                          f"{', '.join(ARCHITECTURES)}): give --model with a YAML file that has it")
-    method = (config.get("quantization_config") or {}).get("quant_method")
+    quantized = config.get("quantization_config")
+    method = quantized.get("quant_method", "unnamed") if isinstance(quantized, dict) else quantized
     if method not in (None, "fp8"):
         raise InputError(f"--from: {path} has {method} weights, which are not modelled: give --model and --dtype")
     return {"model": _shape(config, kind, path), **({"dtype": "fp8"} if method else {})}
@@ -37,7 +39,7 @@ def fields_of_folder(folder: Path) -> Fields:
 def _read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"--from: {path} cannot be read: {error}") from None
     if not isinstance(found, dict):
         raise InputError(f"--from: {path} must map names to values")
