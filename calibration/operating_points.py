@@ -21,7 +21,7 @@ from calibration.bundled import MEASURED
 from calibration.published.aiconfigurator import GPUS
 from cost_models import CostModel, CostModelError
 from simulator.errors import InputError
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 from simulator.tables import Table
 from traces import Trace
 

@@ -14,7 +14,11 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from calibration.grid import Point
+from simulator.documents import bytes_of, decoded, json_of
 from simulator.errors import InputError
+
+LARGEST = 1e18
+"""No size and no time of a kernel is larger."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,17 @@ class Sample:
     us: tuple[float, ...]
     bytes: float
     flops: float
+
+
+def _sample(line: Mapping[str, Any]) -> tuple[tuple[int, Point], Sample]:
+    """A point in a pass, and its sample. Raises TypeError, ValueError or KeyError for none."""
+    dims, us = [tuple(line[name]) for name in ("dims", "us")]
+    if not all(type(each) is int and 0 <= each < LARGEST for each in (line["pass"], *dims)):
+        raise ValueError
+    sizes = (*us, line["bytes"], line["flops"])
+    if not us or not all(isinstance(each, int | float) and 0 <= each < LARGEST for each in sizes):
+        raise ValueError
+    return (line["pass"], Point(str(line["kernel"]), dims)), Sample(us, line["bytes"], line["flops"])
 
 
 class SampleFile:
@@ -82,30 +97,26 @@ class SampleFile:
         self._file.flush()
 
     def _read(self) -> dict[tuple[int, Point], Sample]:
-        """What the file has; a last line that was cut off is dropped, once it is known that the file is ours."""
-        try:
-            content = self._path.read_bytes()
-        except OSError as error:
-            raise InputError(f"{self._path}: nothing to resume ({error.strerror})") from None
+        """What the file has; a last line that was cut off is dropped."""
+        if not self._path.exists():
+            raise InputError(f"{self._path}: nothing to resume: it is not there")
+        content = bytes_of(self._path)
         whole = content[:content.rfind(b"\n") + 1]
+        where = f"{self._path} holds no samples of a calibration"
         try:
-            head, *lines = map(json.loads, whole.splitlines())
-            found = {(line["pass"], Point(line["kernel"], tuple(line["dims"]))):
-                     Sample(tuple(line["us"]), line["bytes"], line["flops"]) for line in lines}
+            head, *lines = (json_of(line, where) for line in decoded(whole, where).splitlines())
+            found = dict(map(_sample, lines))
         except (ValueError, KeyError, TypeError):
-            raise self._strange() from None
+            raise InputError(f"{where}: start without --resume") from None
         self._check(head)
         if whole != content:
             os.truncate(self._path, len(whole))
         return found
 
-    def _strange(self) -> InputError:
-        return InputError(f"{self._path} holds no samples of a calibration: start without --resume")
-
-    def _check(self, head: object) -> None:
-        if not isinstance(head, dict):
-            raise self._strange()
+    def _check(self, head: Any) -> None:
         for key, value in self._what.items():
+            if not isinstance(head, Mapping):
+                raise InputError(f"{self._path} does not say what was calibrated: start without --resume")
             if head.get(key) != value:
                 raise InputError(f"{self._path} was begun with {key} {head.get(key)!r}, not {value!r}: say so again, "
                                  "or start without --resume")

@@ -23,7 +23,7 @@ from cost_models.catalogue import PROFILED
 from simulator.policies import Policy, StaticBatching, Vllm
 from simulator.result import Result
 from simulator.scenario import Scenario
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.tables import Table
 from traces import Trace
 

@@ -13,6 +13,20 @@ from typing import NamedTuple
 class CostModelError(ValueError):
     """A wrong name, profile, shape or layout. The message is one line and says what to do next."""
 
+    def __init__(self, message: str = "") -> None:
+        super().__init__(on_one_line(message))
+
+
+LONGEST = 2000
+"""Characters of a message."""
+
+
+def on_one_line(text: str) -> str:
+    """A message that no content of a file breaks: what does not print is spelled, and what is too long is cut."""
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
 
 class StepShape(NamedTuple):
     """One forward pass, in tokens as computed: a padded batch passes its rows and contexts at padded size."""
@@ -108,6 +122,17 @@ def empty_step() -> CostModelError:
 
 MOST_NAMES, NEAREST = 24, 5
 """Names that a refusal lists; of more, so many that are the most alike."""
+SHOWN = 100
+"""Characters of a wrong value that a refusal shows."""
+
+
+def shown(value: object) -> str:
+    """A value on one line, cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"    # which Python does not spell
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def choose(kind: str, name: str, known: Iterable[str], listed: str = "") -> str:
@@ -121,11 +146,12 @@ def choose(kind: str, name: str, known: Iterable[str], listed: str = "") -> str:
     names = list(known)
     if name in names:
         return name
-    asked = str(name).lower()
+    asked = str(name)[:SHOWN].lower()
     near = [known for known in names if asked and known.startswith(asked)]
     near = near or get_close_matches(asked, names, n=1, cutoff=0.5)
     hint = f": did you mean '{near[0]}'?" if near else ""
-    raise CostModelError(f"unknown {kind} '{name}'{hint} ({_told(asked, names, listed)})")
+    written = str(name) if len(str(name)) <= SHOWN else f"{str(name)[:SHOWN]}..."
+    raise CostModelError(f"unknown {kind} '{written}'{hint} ({_told(asked, names, listed)})")
 
 
 def _told(asked: str, names: Sequence[str], listed: str) -> str:

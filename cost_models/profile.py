@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Self
 
-from cost_models.base import CostModelError, choose
+from cost_models.base import CostModelError, choose, shown
 from cost_models.fits import Fit
 from cost_models.shapes import BYTES, ModelSpec
 from cost_models.specs import MODELS
@@ -204,5 +204,5 @@ def profile_of(data: object, where: str) -> Profile:
     version = data.get("schema_version", SCHEMA_VERSION) if isinstance(data, dict) else SCHEMA_VERSION
     if type(version) is not int or version != SCHEMA_VERSION:
         with located(where):
-            raise CostModelError(f"unknown schema_version {version!r} (known: {SCHEMA_VERSION})")
+            raise CostModelError(f"unknown schema_version {shown(version)} (known: {SCHEMA_VERSION})")
     return build(Profile, data, where)

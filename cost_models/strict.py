@@ -2,7 +2,7 @@
 
 Every complaint is one line: where, which key, what is expected. It knows no model and no profile: the
 dataclass says which keys exist, which may be absent and what each holds. Numbers are finite and, unless Signed, at
-least 0.
+least 0; none is larger than the largest that anything here has.
 """
 
 import math
@@ -16,11 +16,16 @@ from typing import Any, ClassVar, NewType, TypeVar, get_args, get_origin, get_ty
 import yaml
 from yaml.constructor import SafeConstructor
 
-from cost_models.base import CostModelError, choose
+from cost_models.base import CostModelError, choose, shown
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 Signed = NewType("Signed", float)
 """A number that may be below 0."""
+MOST_NUMBER, MOST_WHOLE = 1e18, 1 << 60
+"""More than anything here has, and few enough to reckon with."""
+MOST_YAML, SMALL = 1 << 20, 1 << 16
+"""Characters of a file, and of one that the slower loader reads again to say better what is wrong."""
 
 
 class _Strict(SafeConstructor):
@@ -33,10 +38,11 @@ class _Strict(SafeConstructor):
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = next((key for i, key in enumerate(keys) if key in keys[:i]), None)
-        if twice is not None:
-            raise yaml.MarkedYAMLError(problem=f"key '{twice}' appears twice", problem_mark=node.start_mark)
+        written: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in written:
+                raise yaml.MarkedYAMLError(problem=f"key '{key.value}' appears twice", problem_mark=node.start_mark)
+            written.add(str(key.value))
         return super().construct_mapping(node, deep)
 
 
@@ -49,9 +55,12 @@ class _Fast(_Strict, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):    # type: 
 
 
 def read_yaml(path: Path) -> object:
-    """Content of a YAML file. Raises CostModelError if it is absent, not text or not YAML."""
+    """Content of a YAML file. Raises CostModelError if it is absent, too large, not text or not YAML."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise CostModelError(f"{path}: is no regular file")
     try:
-        return parse_yaml(path.read_text(encoding="utf-8"), str(path))
+        with path.open(encoding="utf-8-sig") as stream:
+            return parse_yaml(stream.read(MOST_YAML + 1), str(path))
     except OSError as error:
         raise CostModelError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -59,14 +68,29 @@ def read_yaml(path: Path) -> object:
 
 
 def _loaded(text: str) -> object:
+    """What YAML says that neither unfolds nor makes objects: without anchors, aliases, tags and merged keys."""
     try:
+        _refuse_marks(text, _Fast)
         return yaml.load(text, _Fast)
     except (yaml.YAMLError, ValueError, RecursionError):
+        if len(text) > SMALL:
+            raise
+        _refuse_marks(text, _Loader)
         return yaml.load(text, _Loader)
+
+
+def _refuse_marks(text: str, loader: type[Any]) -> None:
+    events: Iterator[Any] = yaml.parse(text, loader)
+    for event in events:
+        if named := getattr(event, "anchor", None) or getattr(event, "tag", None):
+            problem = f"anchors, aliases and tags ({named}) are not read: write the value out"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
 
 
 def parse_yaml(text: str, where: str) -> object:
     """Content of YAML text; ``where`` names it in the error."""
+    if len(text) > MOST_YAML:
+        raise CostModelError(f"{where}: holds more than {MOST_YAML >> 20} MiB of text")
     try:
         return _loaded(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -122,54 +146,60 @@ def _convert(value: object, hint: Any, where: str) -> Any:
 
 def _list(value: object, hint: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise CostModelError(f"{where} must be a list, got {value!r}")
+        raise CostModelError(f"{where} must be a list, got {shown(value)}")
     return tuple(_convert(item, hint, f"{where}[{at}]") for at, item in enumerate(value))
 
 
 def _mapping(value: object, hint: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise CostModelError(f"{where} must be a mapping of names to values, got {value!r}")
+        raise CostModelError(f"{where} must be a mapping of names to values, got {shown(value)}")
     return {_text(name, where): _convert(each, hint, f"{where}: {name}") for name, each in value.items()}
 
 
 def _bounds(value: object, where: str) -> tuple[int, int]:
     if not isinstance(value, list | tuple) or len(value) != 2:
-        raise CostModelError(f"{where} must be two whole numbers [lowest, highest], got {value!r}")
+        raise CostModelError(f"{where} must be two whole numbers [lowest, highest], got {shown(value)}")
     low, high = (_whole(item, where) for item in value)
     if low > high:
-        raise CostModelError(f"{where} must be [lowest, highest], got {value!r}")
+        raise CostModelError(f"{where} must be [lowest, highest], got {shown(value)}")
     return low, high
 
 
 def _whole(value: object, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise CostModelError(f"{where} must be a whole number of at least 0, got {value!r}")
-    return value
+        raise CostModelError(f"{where} must be a whole number of at least 0, got {shown(value)}")
+    return _at_most(value, MOST_WHOLE, where)
 
 
 def _number(value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         # YAML reads an exponent only after a decimal point and with a sign; 1e-5 arrives as text.
         hint = " (write 1.0e-5, not 1e-5)" if isinstance(value, str) else ""
-        raise CostModelError(f"{where} must be a number of at least 0{hint}, got {value!r}")
-    return float(value)
+        raise CostModelError(f"{where} must be a number of at least 0{hint}, got {shown(value)}")
+    return float(_at_most(value, MOST_NUMBER, where))
+
+
+def _at_most(value: N, most: float, where: str) -> N:
+    if abs(value) > most:
+        raise CostModelError(f"{where} must be at most {most:g}, got {shown(value)}")
+    return value
 
 
 def _signed(value: object, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise CostModelError(f"{where} must be a number, got {value!r}")
-    return float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf:
+        raise CostModelError(f"{where} must be a number, got {shown(value)}")
+    return float(_at_most(value, MOST_NUMBER, where))
 
 
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str) or not value:
-        raise CostModelError(f"{where} must be text, got {value!r}")
+        raise CostModelError(f"{where} must be text, got {shown(value)}")
     return value
 
 
 def _truth(value: object, where: str) -> bool:
     if not isinstance(value, bool):
-        raise CostModelError(f"{where} must be true or false, got {value!r}")
+        raise CostModelError(f"{where} must be true or false, got {shown(value)}")
     return value
 
 

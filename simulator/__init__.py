@@ -21,7 +21,7 @@ How to read the code, in this order:
     stretch        how often a step repeats: the only place that fast-forwards
     batch          why a thousand decoding requests cost no more than one
     pricing        what a step costs, and how long it lasts
-    simulate       the wiring: setup before it, clients beside it, recorder behind it
+    simulation     the wiring: setup before it, clients beside it, recorder behind it
     serving        one replica, or a router and a fleet of them: router, routing, overflow, fleet, autoscaler
     result         what a run comes to: timeline, ledgers, metrics
     statistics     how sure a figure is
@@ -32,25 +32,27 @@ Traces and costs are packages of their own, `traces` and `cost_models`, and know
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from simulator import starting
 
-from simulator import guard
+starting.begin()
+
+from simulator import guard  # noqa: E402
 
 guard.check()
 
-# `simulate` names a module and a function of it: the function must be bound after the module, so it cannot be lazy.
-from simulator import memory, policies  # noqa: E402
-from simulator.errors import InputError, PolicyError, StalledError  # noqa: E402
-from simulator.policies.base import Policy  # noqa: E402
-from simulator.result import Result  # noqa: E402
-from simulator.scenario import Scenario  # noqa: E402
-from simulator.scenarios import read_scenario  # noqa: E402
-from simulator.simulate import run, simulate  # noqa: E402
+from importlib import import_module  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
 from simulator.version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
-    from simulator import plots
+    from simulator import memory, plots, policies
+    from simulator.errors import InputError, PolicyError, StalledError
+    from simulator.policies.base import Policy
+    from simulator.result import Result
+    from simulator.scenario import Scenario
+    from simulator.scenarios import read_scenario
+    from simulator.simulation import run, simulate
     from simulator.studies.attribution import attribute
     from simulator.studies.capacity import plan
     from simulator.studies.compare import compare
@@ -62,16 +64,20 @@ __all__ = ["InputError", "Policy", "PolicyError", "Result", "Scenario", "Stalled
            "attribute", "compare", "explain", "memory", "plan", "plots", "policies", "read_scenario", "run", "simulate",
            "sweep", "what_if"]
 
-_STUDIES = {"attribute": "attribution", "compare": "compare", "explain": "explain", "plan": "capacity", "sweep": "sweep",
-           "what_if": "whatif"}
-"""Functions of several runs, and the modules of `simulator.studies` that they are in."""
+_HOMES = {
+    "InputError": "errors", "PolicyError": "errors", "StalledError": "errors", "Policy": "policies.base",
+    "Result": "result", "Scenario": "scenario", "read_scenario": "scenarios", "run": "simulation",
+    "simulate": "simulation", "attribute": "studies.attribution", "plan": "studies.capacity",
+    "compare": "studies.compare", "explain": "studies.explain", "sweep": "studies.sweep", "what_if": "studies.whatif"}
+"""Where each name lives. It is imported when it is asked for, so that who asks for little waits for little."""
+_ROOMS = ("memory", "plots", "policies", "statistics", "studies")
 
 
 def __getattr__(name: str) -> Any:
-    """Load what not everybody needs when it is asked for."""
-    if name in _STUDIES:
-        return getattr(import_module(f"simulator.studies.{_STUDIES[name]}"), name)
-    if name in ("plots", "statistics", "studies"):
+    """Load what is asked for."""
+    if name in _HOMES:
+        return getattr(import_module(f"simulator.{_HOMES[name]}"), name)
+    if name in _ROOMS:
         return import_module(f"simulator.{name}")
     raise AttributeError(f"module 'simulator' has no attribute {name!r}")
 

@@ -46,6 +46,12 @@ def lasting(name: str, *milliseconds: float) -> None:
             raise InputError(f"{name} must be at most {FARTHEST * 1e3:g} ms, not {value:g}")
 
 
+def near(name: str, seconds: float) -> None:
+    """Refuse a time that lies farther away than anybody waits."""
+    if seconds > FARTHEST:
+        raise InputError(f"{name} must be at most {FARTHEST:g} seconds, not {seconds:g}")
+
+
 def pair(name: str, value: object) -> tuple[object, ...]:
     """The two numbers of a list of two."""
     if not isinstance(value, tuple | list) or len(value) != 2:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import cost_models
+from cost_models.base import on_one_line
 
 
 class InputError(ValueError):
-    """The caller asked for something that cannot be: a name, a value, a combination."""
+    """The caller asked for something that cannot be: a name, a value, a combination. The message is one line."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(on_one_line(message))
 
 
 class PolicyError(RuntimeError):

@@ -11,6 +11,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from simulator.starting import is_command
+
 HOME = Path(__file__).resolve().parent.parent
 OURS = {"traces": "traces.standins", "cost_models": "cost_models.catalogue"}
 """Each package beside this one, and a module that its `__init__.py` names."""
@@ -50,7 +52,7 @@ def _same(one: Path, other: Path) -> bool:
 
 def _refuse(message: str) -> None:
     """Raise ImportError; at the command line, where nobody could catch it, say the line and stop."""
-    if Path((getattr(sys, "argv", None) or [""])[0]).stem == "batchsim":
+    if is_command():
         print(f"batchsim: {message}", file=sys.stderr)
         raise SystemExit(2)
     raise ImportError(message)

@@ -38,7 +38,7 @@ def check_replication(scenario: Scenario) -> None:
         _check_class(tenant, promised)
     for name in ("startup_delay", "cooldown"):
         checks.not_negative(name, getattr(scenario, name))
-        checks.lasting(name, getattr(scenario, name) * 1e3)
+        checks.near(name, getattr(scenario, name))
     if not isinstance(scenario.isolation, bool):
         raise InputError(f"isolation must be true or false, not {scenario.isolation!r}")
     if scenario.autoscale is not None:

@@ -31,6 +31,7 @@ from simulator.routing.candidates import members
 from simulator.setup import Setup
 from simulator.slots import count_slots
 from simulator.traffic import NS, sessions_of
+from simulator.weighed import Weighed
 
 Ear = Callable[[Request], None]
 """Hears of a request."""
@@ -118,12 +119,17 @@ class Serving:
     def _kv_needed(self, number: int) -> int:
         """Blocks of KV cache in use at a replica, and those that the prompts waiting there will take."""
         replica = self.replicas[number]
-        blocks_for = replica.memory.blocks_for
-        return replica.kv_used + sum([blocks_for(request.prompt) for request in replica.queue.waiting])
+        waiting = replica.queue.waiting
+        assert isinstance(waiting, Weighed)
+        return replica.kv_used + waiting.weight
 
     def _member(self, number: int) -> Replica:
         assert self._router is not None
-        return self._replica(number, rank=number, **self._router.ears(number))
+        replica = self._replica(number, rank=number, **self._router.ears(number))
+        if self._setup.scenario.router == "least-kv":
+            blocks_for = replica.memory.blocks_for
+            replica.queue.waiting = Weighed(replica.queue.waiting, lambda request: blocks_for(request.prompt))
+        return replica
 
     def _replica(self, number: int, **options: Any) -> Replica:
         """A replica of this setup; each draws its own noise and has its own copy of the policy."""

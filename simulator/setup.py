@@ -27,6 +27,7 @@ from cost_models import (
 from simulator.deployment import Deployment
 from simulator.errors import choose
 from simulator.gate import Rows, rows_for_engine, rows_for_model
+from simulator.kinds import PROFILE, SHAPE, meant_as
 from simulator.memory.base import UNLIMITED
 from simulator.patience import Patience
 from simulator.policies import POLICIES
@@ -125,7 +126,8 @@ class Setup:
 
 def prepare(scenario: Scenario) -> Setup:
     """Resolve a scenario; whatever is wrong with it comes out here, in one line."""
-    model = model_spec(scenario.model)
+    with meant_as(SHAPE, scenario.model):
+        model = model_spec(scenario.model)
     model_len = longest_request(scenario)
     pool, capacity = _pool(scenario, model)
     source = read_trace(scenario)
@@ -157,8 +159,9 @@ def cost_of(scenario: Scenario) -> CostModel:
     """What a step costs, whatever the trace. Raises CostModelError for what cannot be had."""
     cost = scenario.cost_model
     if not isinstance(cost, CostModel):
-        cost = cost_model(cost, model=model_spec(scenario.model), gpu=scenario.gpu, dtype=scenario.dtype,
-                          kv_dtype=scenario.kv_dtype, tensor_parallel_size=scenario.tensor_parallel_size)
+        with meant_as(PROFILE, cost):
+            cost = cost_model(cost, model=model_spec(scenario.model), gpu=scenario.gpu, dtype=scenario.dtype,
+                              kv_dtype=scenario.kv_dtype, tensor_parallel_size=scenario.tensor_parallel_size)
     sizes = graph_sizes(scenario.cuda_graph_sizes)
     return CapturedGraphs(cost, sizes) if sizes else cost
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -10,7 +9,9 @@ from typing import Any, Literal
 
 from simulator.batch import DecodingSet
 from simulator.memory.base import Memory
+from simulator.ranked import Ranked
 from simulator.request import Request
+from simulator.weighed import Waiting
 
 Obstacle = Literal["cap", "budget", "memory", "fragmentation", "batch"]
 """What keeps the head of the queue out: the cap on sequences, the token budget, too little free memory, enough free
@@ -73,8 +74,8 @@ class Queue:
     """
 
     def __init__(self, decoding: DecodingSet, urgency: Callable[[Request], Any] | None = None) -> None:
-        self.decoding, self._urgency = decoding, urgency
-        self.waiting: deque[Request] = deque()
+        self.decoding = decoding
+        self.waiting: Waiting[Request] = deque() if urgency is None else Ranked(urgency)
         self.running: dict[int, Request] = {}
         self.catching_up: dict[int, Request] = {}
         self.held: dict[int, Request] = {}
@@ -99,10 +100,7 @@ class Queue:
 
     def wait(self, request: Request) -> None:
         """Take in a request: at the end, or where its urgency puts it."""
-        if self._urgency is None:
-            self.waiting.append(request)
-        else:
-            insort(self.waiting, request, key=self._urgency)
+        self.waiting.append(request)
 
     def admit(self, request: Request | None = None) -> Request:
         """Move the head of the queue, or this one of those who wait, to the end of the running order."""
@@ -112,14 +110,16 @@ class Queue:
             self.waiting.popleft()
         else:
             self.waiting.remove(request)
-        request.order = self._admissions = order = self._admissions + 1
-        self.running[order] = self.catching_up[order] = request
-        return request
+        return self._let_in(request)
 
     def swap_in(self) -> Request:
         """Move the first of those swapped out to the end of the running order."""
-        self.waiting.appendleft(self.swapped.popleft())
-        return self.admit()
+        return self._let_in(self.swapped.popleft())
+
+    def _let_in(self, request: Request) -> Request:
+        request.order = self._admissions = order = self._admissions + 1
+        self.running[order] = self.catching_up[order] = request
+        return request
 
     def swap_out(self, request: Request, memory: Memory) -> Request:
         """Move a running request's KV out of the GPU; it waits among the swapped until it is let in again."""
@@ -168,12 +168,7 @@ class Queue:
         """
         memory.release(request, ahead=ahead, returns=True)
         request.forget()
-        if self._urgency is not None:
-            insort(self.waiting, request, key=self._urgency)
-        elif to_tail:
-            self.waiting.append(request)
-        else:
-            self.waiting.appendleft(request)
+        (self.waiting.append if to_tail else self.waiting.appendleft)(request)
         return request
 
     def trim(self, step: Step, excess: int) -> None:

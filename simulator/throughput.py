@@ -92,7 +92,8 @@ def most_tokens_in_a_second(record: Record, line: Timeline) -> int | None:
     if not len(line):
         return None
     if line.streams:
-        at, tokens = record.ends, tokens_per_step(record, unordered_spans_of(record, line.request))
+        overhead = line.first_delivered[0] - line.first_token[0]    # the same for every token
+        at, tokens = record.ends + overhead, tokens_per_step(record, unordered_spans_of(record, line.request))
     else:
         order = np.argsort(line.last_delivered)
         at, tokens = line.last_delivered[order], line.output[order]

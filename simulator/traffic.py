@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import traces
 from cost_models import model_spec
+from simulator.kinds import load_trace
 from simulator.patience import Patience
 from simulator.scenario import Scenario
 from traces import Trace
@@ -105,7 +106,7 @@ def patience_of(scenario: Scenario, *, streams: bool, overhead: int) -> Patience
 
 
 def _loaded(trace: Trace | str, scenario: Scenario, reading: Mapping[str, Any] = MappingProxyType({})) -> Trace:
-    return trace if isinstance(trace, Trace) else traces.load(trace, seed=scenario.seed, **reading)
+    return trace if isinstance(trace, Trace) else load_trace(trace, seed=scenario.seed, **reading)
 
 
 def _chance(scenario: Scenario, stream: int) -> np.random.Generator:

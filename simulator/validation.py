@@ -19,12 +19,13 @@ from cost_models import Profile, profile_named
 from cost_models.catalogue import PROFILED
 from simulator.engine_runs import EngineRun, read_run
 from simulator.errors import InputError, choose
+from simulator.kinds import PROFILE, meant_as
 from simulator.metrics import METRICS
 from simulator.policies import Policy
 from simulator.result import Result
 from simulator.scenario import scenario_of
-from simulator.simulate import Progress
-from simulator.simulate import run as simulate
+from simulator.simulation import Progress
+from simulator.simulation import run as simulate
 from simulator.tables import Table
 
 Rows = Literal["all", "even", "odd"]
@@ -128,7 +129,7 @@ def validate(profile: Profile | str | os.PathLike[str], run: EngineRun | str | o
         run: A recorded run, or its file.
         policy: What scheduled it.
         rows: "even" or "odd" tells the latencies of every second request only, counted from 0 by arrival.
-        progress: See `simulator.simulate.run`.
+        progress: See `simulator.simulation.run`.
         options: Other fields of Scenario, such as knobs or kv_capacity_tokens.
 
     Raises:
@@ -147,7 +148,8 @@ def validate(profile: Profile | str | os.PathLike[str], run: EngineRun | str | o
 
 
 def _profile(which: str) -> Profile:
-    found = profile_named(which)
+    with meant_as(PROFILE, which):
+        found = profile_named(which)
     if found is None:
         raise InputError(f"'{which}' is a form and says no model and no GPU: give the name or the file of a profile")
     return found

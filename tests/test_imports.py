@@ -16,12 +16,12 @@ MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "co
 MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupancy trace_events throughput metrics "
             "doors limits tail filling fullness frames saved summary cluster served tenancy balance details measured "
             "display facts remarks run_tables")
-LAYERS = ["errors version guard distribution tables account columns areas statistics", "request record", "batch",
-          "memory checks",
+LAYERS = ["errors version starting guard documents distribution tables account columns areas statistics ranked weighed",
+          "request record", "batch", "memory checks",
           "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",
           "pricing", "passes", "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
-          "scenario_checks", "scenario gate prefixes", "scenarios", "traffic", "setup", "sending", MEASURES, "result",
-          "serving", "simulate", "plots", "engine_runs",
+          "scenario_checks", "scenario gate prefixes idle kinds", "scenarios", "traffic", "setup", "sending", MEASURES,
+          "result", "serving", "simulation", "plots", "engine_runs",
           "conformance studies bench validation launching", "report", "cli"]
 """Lowest first. A module imports from its own layer and below; one that is not named measures something."""
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
@@ -68,7 +68,12 @@ def test_packages_import_only_whom_they_may(package: str) -> None:
 
 
 def test_the_command_line_runs_without_what_calibrates() -> None:
-    run = python("import sys, simulator.cli.app\n"
+    run = python("import sys\n"
+                 "from simulator.cli.app import command\n"
+                 "def whole(group):\n"
+                 "    for each in group.commands.values():\n"
+                 "        whole(each) if hasattr(each, 'commands') else each.whole\n"
+                 "whole(command())\n"
                  "print([name for name in ('torch', 'calibration') if name in sys.modules])")
     assert run.stdout == "[]\n", run.stderr
 
@@ -96,9 +101,24 @@ def test_importing_the_simulator_loads_nothing_heavy() -> None:
     assert (run.stdout, run.stderr) == ("[]\n", "")
 
 
+@pytest.mark.parametrize("flag", ["--version", "--help"])
+def test_what_simulates_nothing_waits_for_nothing(flag: str) -> None:
+    run = python("import sys\n"
+                 "from simulator.cli.main import main\n"
+                 f"main(['{flag}'])\n"
+                 "print([name for name in ('numpy', 'simpy', 'yaml', 'traces', 'cost_models') if name in sys.modules])")
+    assert (run.stdout.splitlines()[-1], run.stderr) == ("[]", "")
+
+
+def test_every_name_at_the_front_door_is_there() -> None:
+    run = python("import simulator\n"
+                 "print(all(getattr(simulator, name) is not None for name in simulator.__all__))")
+    assert (run.stdout, run.stderr) == ("True\n", "")
+
+
 def test_the_front_door_answers() -> None:
     run = python("import simulator as sim\n"
-                 "from simulator.simulate import run\n"
+                 "from simulator.simulation import run\n"
                  "print(sim.policies.StaticBatching(max_batch_size=16).max_batch_size, callable(sim.simulate),\n"
                  "      callable(sim.compare), sim.run is run, sim.plots.__name__, sim.__version__[:2])\n"
                  "try:\n    sim.nothing\nexcept AttributeError as error:\n    print(error)")
@@ -134,7 +154,8 @@ def test_an_overwritten_package_is_named(tmp_path: Path) -> None:
     for package in ("simulator", "traces", "cost_models"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text((ROOT / package / "__init__.py").read_text())
-    (tmp_path / "simulator" / "guard.py").write_text((ROOT / "simulator" / "guard.py").read_text())
+    for name in ("guard.py", "starting.py"):
+        (tmp_path / "simulator" / name).write_text((ROOT / "simulator" / name).read_text())
     (tmp_path / "traces" / "__init__.py").write_text("from traces.timeseries import TimeSeries\n")
     run = python("import simulator", tmp_path)
     assert run.stderr.splitlines()[-1].startswith(

@@ -136,6 +136,15 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 
+def test_links_inside_the_page_lead_to_a_heading() -> None:
+    text = README.read_text(encoding="utf-8")
+    headings = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+                for heading in re.findall(r"^##+ (.*)$", text, re.MULTILINE)}
+    links = set(re.findall(r"\]\(#([^)]*)\)", text))
+    assert len(links) > 15
+    assert links <= headings
+
+
 def test_the_glossary_is_the_metrics_table() -> None:
     assert part("glossary", README.read_text(encoding="utf-8")) == glossary()
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traces.errors import TraceError, plain, shown
-from traces.strict import LARGEST, count, number, read_text
+from traces.strict import LARGEST, MOST_NUMBERS, count, number, read_text
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -170,7 +170,7 @@ class Empirical:
         try:
             if path.exists() and not path.is_file():
                 raise TraceError(f"file {plain(self.file)} is no regular file: name one with a number a line")
-            lines = read_text(path).split()
+            lines = read_text(path, MOST_NUMBERS).split()
         except TraceError:
             raise
         except (OSError, ValueError) as error:

@@ -57,6 +57,8 @@ class Spec:
             object.__setattr__(self, part, one_of(kinds, getattr(self, part), part))
         if isinstance(self.turns, Mapping):
             object.__setattr__(self, "turns", made(Dialogue, self.turns, "turns"))
+        if not isinstance(self.turns, Dialogue | None):
+            raise TraceError(f"turns must be a mapping of keys, not {shown(self.turns)}")
         self._count_rows()
         if not is_number(self.spearman) or not -1 <= self.spearman <= 1:
             raise TraceError(f"spearman must be a number from -1 to 1, not {shown(self.spearman)}")

@@ -3,7 +3,7 @@
 It knows no spec: the dataclass says which keys there are, and checks its values itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,33 +17,48 @@ T = TypeVar("T")
 # The C parser is ten times as fast; PyYAML is sometimes built without it.
 _Safe = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LARGEST = 1 << 62
-MOST_TEXT = 64 << 20
+MOST_YAML, MOST_NUMBERS = 1 << 20, 16 << 20
+"""Characters of a spec, and of a file of numbers."""
 
 
 class _Loader(_Safe):    # type: ignore[misc,valid-type]
     """Refuses a key that is written twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
-        written = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for at, key in enumerate(written):
-            if key in written[:at]:
-                raise yaml.MarkedYAMLError(problem=f"key {shown(key)} appears twice", problem_mark=node.start_mark)
+        written: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in written:
+                raise yaml.MarkedYAMLError(problem=f"key {shown(key.value)} appears twice",
+                                           problem_mark=node.start_mark)
+            written.add(str(key.value))
         return super().construct_mapping(node, deep)
 
 
-def read_text(path: Path) -> str:
-    """Content of a text file; raises TraceError for more than MOST_TEXT characters, as of a device without an end."""
-    with path.open(encoding="utf-8") as stream:
-        text = stream.read(MOST_TEXT + 1)
-    if len(text) > MOST_TEXT:
-        raise TraceError(f"{plain(str(path))}: holds more than {MOST_TEXT >> 20} MiB of text")
+def read_text(path: Path, most: int = MOST_YAML) -> str:
+    """Content of a text file; raises TraceError for what is no regular file, or holds more than `most` characters."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise TraceError(f"{plain(str(path))}: is no regular file")
+    with path.open(encoding="utf-8-sig") as stream:
+        text = stream.read(most + 1)
+    if len(text) > most:
+        raise TraceError(f"{plain(str(path))}: holds more than {most >> 20} MiB of text")
     return text
+
+
+def _loaded(text: str) -> Any:
+    """What YAML says that neither unfolds nor makes objects: without anchors, aliases, tags and merged keys."""
+    events: Iterator[Any] = yaml.parse(text, _Safe)
+    for event in events:
+        if named := getattr(event, "anchor", None) or getattr(event, "tag", None):
+            problem = f"anchors, aliases and tags ({shown(named)}) are not read: write the value out"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+    return yaml.load(text, _Loader)
 
 
 def read_yaml(path: Path) -> Any:
     """Content of a YAML file; raises TraceError if there is none, or it is not YAML."""
     try:
-        return yaml.load(read_text(path), Loader=_Loader)
+        return _loaded(read_text(path))
     except TraceError:
         raise
     except OSError as error:
@@ -53,7 +68,12 @@ def read_yaml(path: Path) -> Any:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
-        raise TraceError(f"{plain(str(path))}{where}: {getattr(error, 'problem', None) or 'not YAML'}") from None
+        raise TraceError(f"{plain(str(path))}{where}: {_problem(error)}") from None
+
+
+def _problem(error: Exception) -> str:
+    """What is wrong, on one line."""
+    return plain(str(getattr(error, "problem", None) or "not YAML"))
 
 
 def made(kind: type[T], given: object, where: str) -> T:

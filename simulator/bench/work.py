@@ -13,7 +13,7 @@ from simpy import Environment
 
 import traces
 from simulator.scenario import Scenario
-from simulator.simulate import run
+from simulator.simulation import run
 from traces import Trace
 
 MIB = 1 << 20

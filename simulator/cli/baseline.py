@@ -44,8 +44,10 @@ def save(simulated: Simulated, common: Common,
     else:
         fields = simulated.scenario(common, policy=policy, load=load)
         chosen = make_policies([fields.pop("policy", Scenario.policy)], fields.pop("knobs"))[0]
+        scenario = scenario_of(policy=chosen, **fields)
+        simulated.refuse_idle(scenario)
         with Bar("baseline", quiet=common.quiet) as bar:
-            found = regression.save(path, scenario_of(policy=chosen, **fields), tolerance=texts, progress=bar.one)
+            found = regression.save(path, scenario, tolerance=texts, progress=bar.one)
     if common.json:
         print_json({"baseline": str(path), "kind": found.side.kind, "metrics": dict(found.side.metrics)})
         return

@@ -15,6 +15,7 @@ from simulator.cli.lines import note
 from simulator.cli.options import ENGINE, MEASURES, Common, Simulated, Written
 from simulator.cli.output import ResultDirectory, detail_name, run_files, run_name
 from simulator.cli.progress import Bar
+from simulator.scenario import scenario_of
 from simulator.studies.compare import Comparison
 from simulator.studies.compare import compare as study
 from simulator.studies.contenders import LOADS
@@ -23,6 +24,7 @@ from simulator.studies.why_records import frame
 
 FIGURES = ("timeline.svg", "batch.svg", "ladder.svg")
 FINDINGS = "comparison.json"
+UNUSED = {"isolation": "a run tells it: batchsim run --isolation"}
 
 
 @with_flags
@@ -37,6 +39,8 @@ def compare(simulated: Simulated, written: Written, common: Common,
     """Compare policies on one trace: how much they serve, how it feels, and where the difference comes from."""
     names, asked = simulated.policies("--policies", policies), written.asked
     options = simulated.scenario(common)
+    asked_for = scenario_of(**options)
+    simulated.refuse_idle(*(asked_for.but(policy=name, load=load) for name in names for load in LOADS), **UNUSED)
     directory = ResultDirectory(written.directory, force=written.force)
     runs = [run_name(name, load) for name in names for load in LOADS]
     directory.check([*runs, *(map(detail_name, runs) if written.save_detailed else ()), *FIGURES, FINDINGS])

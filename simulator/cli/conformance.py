@@ -19,7 +19,7 @@ from simulator.cli import complete
 from simulator.cli.console import answers, print_json
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import Common
+from simulator.cli.options import Told
 from simulator.conformance import MODES, Difference, Mode, Verdict
 from simulator.conformance import conformance as check
 
@@ -32,7 +32,7 @@ SHOWN = 6
 
 
 @with_flags
-def conformance(common: Common,
+def conformance(told: Told,
                 engine: Annotated[str, Argument(metavar="ENGINE", autocompletion=complete.engines,
                                                 help="Whose recordings these are.")],
                 directory: Annotated[str, Argument(metavar="DIR", help="Where they are.")],
@@ -48,11 +48,11 @@ def conformance(common: Common,
     verdicts = []
     for verdict in check(engine, directory, modes=modes, only=scenario or ()):
         verdicts.append(verdict)
-        if not common.json:
+        if not told.json:
             _print(answers(), verdict)
-    if common.json:
+    if told.json:
         print_json(_document(engine, modes, verdicts))
-    elif verdicts and not common.quiet:
+    elif verdicts and not told.quiet:
         note(_summary(verdicts))
     if not verdicts:
         note(f"batchsim: {directory} holds no scenario: nothing was compared")

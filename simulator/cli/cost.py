@@ -13,14 +13,14 @@ from simulator.cli import complete, values
 from simulator.cli.console import answers, print_json
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import ENGINE, FILES, Common
+from simulator.cli.options import ENGINE, FILES, Told
 from simulator.cli.output import free_path
 from simulator.cli.tables import print_table
 from simulator.studies.costs import CostSheet, cost_sheet
 
 
 @with_flags
-def show(common: Common,
+def show(told: Told,
          name: Annotated[str, Argument(metavar="NAME|FILE", autocompletion=complete.cost_models, help=(
              "A cost model (see `batchsim list cost-models`) or the file of a profile."))] = "auto",
          model: Annotated[str | None, Option(metavar="NAME|FILE", autocompletion=complete.models,
@@ -42,7 +42,7 @@ def show(common: Common,
                        tensor_parallel_size=values.count("--tensor-parallel-size", tensor_parallel_size))
     if path is not None:
         _draw(sheet, path)
-    if common.json:
+    if told.json:
         print_json(sheet.records())
         return
     console = answers()
@@ -50,7 +50,7 @@ def show(common: Common,
         console.print(Text(f"{fact}: {words}", style="dim"))
     for table in sheet.tables():
         print_table(console, table)
-    if path is not None and not common.quiet:
+    if path is not None and not told.quiet:
         note(f"written to {path}")
 
 

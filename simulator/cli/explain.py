@@ -14,9 +14,10 @@ from simulator.cli.console import answers, as_json
 from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Simulated
+from simulator.cli.options import ENGINE, FILES, Common, Simulated
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
+from simulator.cli.shaping import TRAFFIC
 from simulator.cli.tables import print_table
 from simulator.policies.making import make_policies
 from simulator.scenario import scenario_of
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 FINDINGS = "explain.json"
 LEDGER_FIGURES = {name: f"ledger-{name}.svg" for name in ("slots", "tokens", "kv")}
 FIGURES = ("strip.svg", *LEDGER_FIGURES.values(), "paging.svg", "contention.svg", "exhaustion.svg")
+
+UNUSED = {"rate_scale": "--request-rate sets the load of the last two questions, and everything else is saturated",
+          "error_band": "run, compare and plan give it", "isolation": "a run tells it: batchsim run --isolation"}
 
 
 @with_flags
@@ -53,6 +57,7 @@ def explain(simulated: Simulated, common: Common,
     --request-rate sets the load of the last two questions.
     """
     names, options = simulated.policies("--policies", policies), simulated.scenario(common)
+    simulated.refuse_idle(scenario_of(**options), **UNUSED)
     followed = request if request == "shortest" else values.count("--request", request)
     directory = None if result_dir is None else ResultDirectory(result_dir, force=force)
     if directory:

@@ -12,6 +12,8 @@ from typer import Option
 from simulator.cli import values
 from simulator.cli.flags import Flags
 from simulator.cli.shaping import TRAFFIC
+from simulator.errors import InputError
+from simulator.idle import idle
 from simulator.scenario import Scenario
 from simulator.scenario_checks import READING
 from simulator.scenarios import ScenarioFile, read_scenario
@@ -75,6 +77,20 @@ class FromFile(Flags, ABC):
     def policy(self) -> str:
         """The policy of the file, vllm if it names none."""
         return str(Scenario.policy if self.file is None else self.file.fields.get("policy", Scenario.policy))
+
+    def refuse_idle(self, *scenarios: Scenario, **also: str) -> None:
+        """Raise InputError for a flag that was typed, and decides nothing in any of these scenarios.
+
+        `also` are fields that the command itself has no use for, with the reasons.
+        """
+        for line in self.without_effect(*scenarios, **also):
+            raise InputError(line)
+
+    def without_effect(self, *scenarios: Scenario, **also: str) -> list[str]:
+        """The same flags, a line each."""
+        found = [idle(scenario) | also for scenario in scenarios]
+        names = [name for name in sorted(self.given) if all(name in each for each in found)]
+        return [f"--{name.replace('_', '-')} has no effect: {found[0][name]}" for name in names if found]
 
     def policies(self, flag: str, typed: str | None) -> tuple[str, ...]:
         """Those between the commas of a flag; if it was not typed, static and the policy of the file."""

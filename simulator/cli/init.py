@@ -11,8 +11,9 @@ from simulator.cli import complete
 from simulator.cli.console import answers, print_json
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note, one_line
-from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Simulated
+from simulator.cli.options import ENGINE, FILES, Common, Simulated
 from simulator.cli.output import free_path
+from simulator.cli.shaping import TRAFFIC
 from simulator.launching import Launch, translate
 from simulator.policies.making import make_policy
 from simulator.saved import write_whole

@@ -21,7 +21,7 @@ from cost_models.fits import Errors, Range
 from simulator.cli import complete
 from simulator.cli.console import answers, print_json
 from simulator.cli.flags import with_flags
-from simulator.cli.options import COMMON, Common
+from simulator.cli.options import COMMON, Told
 from simulator.errors import choose
 from simulator.policies import POLICIES, Policy
 from traces.fetching import CHECKSUMS
@@ -30,17 +30,17 @@ Row = dict[str, Any]
 
 
 @with_flags
-def list_(common: Common,
+def list_(told: Told,
           kind: Annotated[str | None, Argument(metavar="KIND", autocompletion=complete.kinds, show_default=False, help=(
               "policies, models, gpus, traces or cost-models; the names of all if not given."))] = None,
           verbose: Annotated[bool, Option("--verbose", "-v", metavar="", rich_help_panel=COMMON,
                                           help="All that is known of each.")] = False) -> None:
     """List the policies, models, GPUs, traces and cost models that have a name."""
     if kind is None:
-        _list_names(common.json)
+        _list_names(told.json)
         return
     rows, brief = KINDS[choose("list", kind, KINDS)]
-    if common.json:
+    if told.json:
         print_json(rows())
     elif verbose:
         for row in rows():

@@ -1,126 +1,98 @@
 """`main`: run a command line; every error becomes one line on stderr and an exit status.
 
-0 done, 1 an honest no, 2 wrong input, 3 nothing compared, 130 interrupted, 141 nobody reads the output, 70 our
-own fault.
+0 done, 1 an honest no, 2 wrong input, 3 nothing compared, 130 interrupted (129 and 143 by other signals), 141 nobody
+reads the output, 70 our own fault. Nothing that takes long to import stands above the functions: from the first moment
+on, whoever interrupts gets a line and no traceback.
 """
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import sys
-import traceback
 from collections.abc import Sequence
 
-from cost_models import CostModelError
-from simulator.cli.lines import note
-from simulator.errors import InputError, PolicyError, StalledError
-from simulator.policies.loading import PREFIX, fault_in_policy_file
-from simulator.scenario import Scenario
-from traces import TraceError
+from simulator.cli.lines import note, sink
+from simulator.cli.stopping import Stopped, stoppable
 
-DONE, WRONG_INPUT, OUR_FAULT, INTERRUPTED, CLOSED_PIPE = 0, 2, 70, 130, 141
+DONE, SIGNALLED, CLOSED_PIPE = 0, 128, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line; its exit status. Whatever goes wrong is one line on stderr."""
+    """Run a command line, the process's own if none is given; its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    _stand_in_for_closed_streams()
-    try:
-        status = _run(arguments)
-        sys.stdout.flush()
-        return status
-    except BrokenPipeError as error:
-        _give_up_stdout()
-        return _complain(error) if fault_in_policy_file(error) else CLOSED_PIPE
-    except KeyboardInterrupt:
-        note("batchsim: interrupted")
-        return INTERRUPTED
-    except SystemExit as end:
-        if not fault_in_policy_file(end):
-            raise    # the answer to a shell that completes
-        return _complain(end)
-    except BaseException as error:    # also what a policy file raises to leave
-        if "--debug" in arguments:
-            traceback.print_exception(error)
-        _give_up_stdout()
-        return _complain(error)
+    with stoppable(whole=argv is None) as stopper:
+        try:
+            _settle_streams()
+            status = _run(arguments)
+            sys.stdout.flush()
+            return status
+        except SystemExit as end:
+            if not _theirs(end):
+                raise    # the answer to a shell that completes
+            return _told(end, arguments)
+        except BaseException as error:    # also what a policy file raises to leave
+            _give_up_stdout()
+            return _told(stopper.stopped or error, arguments)
+
+
+def _told(error: BaseException, arguments: Sequence[str]) -> int:
+    """The exit status of what came in between, after a line if there is anybody to read it."""
+    if isinstance(error, KeyboardInterrupt):
+        number = error.signal if isinstance(error, Stopped) else signal.SIGINT
+        by = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
+        note(f"batchsim: {by}")
+        return SIGNALLED + number
+    if isinstance(error, BrokenPipeError) and not _theirs(error):
+        return CLOSED_PIPE
+    if "--debug" in arguments:
+        import traceback
+        traceback.print_exception(error)
+    from simulator.cli.complaints import complain
+    return complain(error)
+
+
+def _theirs(error: BaseException) -> bool:
+    """Whether it comes from a policy file; there is none before there are policies."""
+    loading = sys.modules.get("simulator.policies.loading")
+    return loading is not None and loading.fault_in_policy_file(error) is not None
 
 
 def _run(arguments: list[str]) -> int:
     """Parse and call. The shell's questions for completions take typer's own way."""
     import typer
 
-    from simulator.cli.app import app
-    command = typer.main.get_command(app)
+    from simulator.cli.app import command
+    tree = command()
     if "_BATCHSIM_COMPLETE" in os.environ:
-        command.main(arguments, prog_name="batchsim")
+        tree.main(arguments, prog_name="batchsim")
     try:
-        with command.make_context("batchsim", arguments) as context:
-            command.invoke(context)
+        with tree.make_context("batchsim", arguments) as context:
+            tree.invoke(context)
     except typer.Exit as end:
         return end.exit_code
     except SystemExit as end:    # typer leaves so after a completion script, rich when nobody reads its help
-        if fault_in_policy_file(end):
+        if _theirs(end):
             raise
         closed = isinstance(end.__context__, BrokenPipeError)
         return CLOSED_PIPE if closed else end.code if isinstance(end.code, int) else DONE
     return DONE
 
 
-def _stand_in_for_closed_streams() -> None:
-    """Python has no stream where the caller closed one; then words go nowhere."""
+def _settle_streams() -> None:
+    """Words go nowhere where the caller closed a stream, and what a terminal cannot show is written as an escape."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")    # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")    # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _give_up_stdout() -> None:
-    """Where stdout takes no more, let what is left go nowhere, or Python complains of it at the very end."""
+    """What was printed before is worth showing, if stdout takes it."""
     try:
         sys.stdout.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _complain(error: BaseException) -> int:
-    """Say what is wrong in one line; whose fault it is, as a status."""
-    if hasattr(error, "format_message"):    # the parser's; where its class lives depends on the version of typer
-        note(f"batchsim: {_usage(error)}")
-    elif isinstance(error, InputError | TraceError | CostModelError):
-        note(f"batchsim: {_as_flag(str(error))}")
-    elif where := fault_in_policy_file(error):
-        note(f"batchsim: {where} (run again with --debug for the traceback)")
-    elif isinstance(error, OSError):
-        note(f"batchsim: {_system(error)}")
-    elif isinstance(error, StalledError) or (
-            isinstance(error, PolicyError) and any(name.startswith(PREFIX) for name in sys.modules)):
-        note(f"batchsim: {error}")
-    else:
-        note(f"batchsim: internal error: {type(error).__name__}: {error}; run again with --debug for the traceback")
-        return OUR_FAULT
-    return WRONG_INPUT
-
-
-def _usage(error: BaseException) -> str:
-    """The parser's complaint, in the form of all others."""
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context else "batchsim"
-    if (option := getattr(error, "option_name", None)) and hasattr(error, "possibilities"):
-        near = getattr(error, "possibilities", None)
-        hint = f"did you mean '{near[0]}'?" if near else f"see `{path} --help`"
-        return f"unknown option '{option}': {hint}"
-    text = error.format_message().rstrip(".")    # type: ignore[attr-defined]
-    return f"{text[:1].lower()}{text[1:]}: see `{path} --help`"
-
-
-def _as_flag(text: str) -> str:
-    """A message about a field of Scenario, about the flag that sets it."""
-    first, space, rest = text.partition(" ")
-    flag = first in Scenario.__dataclass_fields__ and space and rest.startswith("must")
-    return f"--{first.replace('_', '-')} {rest}" if flag else text
-
-
-def _system(error: OSError) -> str:
-    reason = error.strerror or str(error) or type(error).__name__
-    return f"{error.filename}: {reason}" if error.filename is not None else reason
+        sink(sys.stdout)

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 from typer import Option
 
-import traces
 from simulator.cli import complete, values
 from simulator.cli.cluster import Clustered
 from simulator.cli.flags import Flags
 from simulator.cli.from_file import FromFile
 from simulator.cli.shaping import TRAFFIC, Shaped
 from simulator.errors import choose
+from simulator.kinds import load_trace
 from simulator.memory.base import UNLIMITED
 from simulator.scenario import Scenario
 from simulator.summary import LATENCIES, date
@@ -104,7 +104,7 @@ class Reading(Flags):
 
     def load(self, name: str, common: Common) -> Trace:
         """The trace of that name, or in that file, as it stands there."""
-        return traces.load(name, seed=common.seed_number, **self.reading)
+        return load_trace(name, seed=common.seed_number, **self.reading)
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ class ResultDirectory:
     """
 
     def __init__(self, path: str | Path, *, force: bool = False) -> None:
-        if not str(path):
-            raise InputError("--result-dir must name a directory, not ''")
+        if str(path).strip() in ("", "-"):
+            raise InputError(f"--result-dir must name a directory, not {str(path)!r}")
         self.path, self._force = Path(path), force
 
     def check(self, names: Iterable[str]) -> None:
@@ -65,11 +65,11 @@ class ResultDirectory:
 
     def _check_one(self, name: str, known: Mapping[str, set[str]]) -> None:
         path = self.path / name
-        if name != Path(name).name or name in ("", "..", MANIFEST) or not name.isprintable():
+        if name != Path(name).name or name.strip() in ("", "..", MANIFEST) or not name.isprintable():
             raise InputError(f"'{name}' is no name for a result file: give a plain name such as run.json")
         if path.is_dir():
             raise InputError(f"{path} is a directory: remove it, or give another --result-dir")
-        if path.exists() and not path.is_file():
+        if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
             raise InputError(f"{path} is not a regular file: remove it, or give another --result-dir")
         if path.exists() and not self._force and _checksum(path.read_bytes()) not in known.get(name, ()):
             raise InputError(f"{path} was not written by an earlier run, or was changed since: give --force to "
@@ -122,13 +122,20 @@ def _staged(directory: Path, files: Mapping[str, bytes]) -> Iterator[Callable[[]
 
 
 def free_path(flag: str, text: str, *, force: bool) -> Path:
-    """The path of a single file, if it may be written there; whatever is wrong is said before any work is done."""
+    """The path of a single file, if it may be written there; whatever is wrong is said before any work is done.
+
+    What a link leads to is replaced, and never the link.
+    """
     path = Path(text)
-    if not text or path.is_dir() or not path.parent.is_dir():
+    if not text.strip() or path.is_dir() or not path.parent.is_dir():
         raise InputError(f"{flag} must name a file in a directory that exists, not {text!r}")
+    if text == "-":
+        raise InputError(f"{flag} must name a file, not '-': --json prints to stdout")
+    if os.path.lexists(path) and not path.is_file():
+        raise InputError(f"{path} is not a regular file: remove it, or give another {flag}")
     if path.exists() and not force:
         raise InputError(f"{path} exists: give --force to replace it, or another {flag}")
-    return path
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def run_name(policy: str, load: str) -> str:

@@ -18,9 +18,10 @@ from simulator.cli.lines import note
 from simulator.cli.options import FILES, ChosenPolicy, Common, Force, Simulated
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
-from simulator.cli.scaling import Scaling
+from simulator.cli.scaling import Places
 from simulator.cli.tables import print_table
 from simulator.facts import facts_of
+from simulator.scenario import scenario_of
 from simulator.statistics import LEVEL
 from simulator.studies.capacity import Plan
 from simulator.studies.capacity import plan as study
@@ -35,7 +36,7 @@ INFEASIBLE = 1
 
 
 @with_flags
-def plan(simulated: Simulated, scaling: Scaling, common: Common,
+def plan(simulated: Simulated, places: Places, common: Common,
          policy: ChosenPolicy = None,
          attainment: Annotated[str, Option(metavar="X", rich_help_panel=PLAN, help=(
              "Share of the requests that must meet all limits of --goodput: 0.99 with ttft:500 is a p99 of TTFT below "
@@ -69,6 +70,8 @@ def plan(simulated: Simulated, scaling: Scaling, common: Common,
         directory.check([FINDINGS, RUNS, *FIGURES])
         check_drawing()
     fields = simulated.scenario(common, policy=policy)
+    simulated.refuse_idle(scenario_of(**{**fields, "replicas": 2, "knobs": {}}), **(
+        {"replicas": "that is what is looked for: give --find rate"} if find == "replicas" else {}))
     options: dict[str, Any] = {
         "settings": fields.pop("knobs"), **fields, "slo": slo or (),
         "attainment": values.number("--attainment", attainment),
@@ -77,7 +80,7 @@ def plan(simulated: Simulated, scaling: Scaling, common: Common,
         "tensor_parallel_sizes": _sizes(tensor_parallel_sizes),
         "replications": values.count("--replications", replications)}
     with Bar("plan", unit="runs", quiet=common.quiet, log=True) as bar:
-        found = study(backend=scaling.chosen, told=bar.many, **options)
+        found = study(backend=places.chosen, told=bar.many, **options)
     if directory:
         directory.write(files := _files(found), outdated=FIGURES)
     command = ["batchsim", "run", *(["--policy", policy] if policy else []),

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from simulator.cli.console import print_json
 from simulator.cli.drawing import check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import MEASURES, Common, Force
+from simulator.cli.options import MEASURES, Force, Told
 from simulator.cli.output import ResultDirectory
 from simulator.cli.sweep import FIGURES, RECORDS, drawn
+from simulator.documents import document_of
 from simulator.errors import InputError
+from simulator.kinds import SUMMARY, meant_as
+from simulator.studies.sweep.records import checked
 
 
 @with_flags
-def plot(common: Common,
+def plot(told: Told,
          directory: Annotated[str, Argument(metavar="DIR", help="What `batchsim sweep` or `vllm bench sweep` wrote.")],
          x: Annotated[str | None, Option(metavar="NAME", rich_help_panel=MEASURES, help=(
              "What the columns of the heat map are; the first that was varied if not given."))] = None,
@@ -36,7 +39,9 @@ def plot(common: Common,
     if not figures:
         raise InputError(f"{directory}: nothing to draw: no point served anything")
     target.write(figures)
-    if not common.quiet:
+    if told.json:
+        print_json({"directory": directory, "figures": list(figures)})
+    elif not told.quiet:
         note(f"written to {directory}/: {' and '.join(figures)}")
 
 
@@ -50,10 +55,11 @@ def _records(directory: Path) -> list[dict[str, Any]]:
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    try:
-        records = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError):
-        raise InputError(f"{path}: is half-written, or no JSON: run the sweep again with --resume") from None
+    with meant_as(SUMMARY, path):
+        return _checked(path, document_of(path))
+
+
+def _checked(path: Path, records: Any) -> list[dict[str, Any]]:
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise InputError(f"{path}: is no summary of a sweep: it must be a list of records")
-    return records
+    return [checked(record, f"{path}, record {number}") for number, record in enumerate(records, 1)]

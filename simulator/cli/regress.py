@@ -15,9 +15,10 @@ from simulator.cli.console import answers, as_json
 from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import ENGINE, FILES, TRAFFIC, Common, Force, Simulated
+from simulator.cli.options import ENGINE, FILES, Common, Force, Simulated
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
+from simulator.cli.shaping import TRAFFIC
 from simulator.cli.tables import print_table
 from simulator.errors import InputError
 from simulator.studies import regression

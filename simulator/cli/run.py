@@ -16,7 +16,7 @@ from simulator.cli.progress import Bar
 from simulator.cli.summary import print_summary
 from simulator.policies.making import make_policies
 from simulator.scenario import Scenario
-from simulator.simulate import run as simulate
+from simulator.simulation import run as simulate
 
 
 @with_flags
@@ -33,10 +33,11 @@ def run(simulated: Simulated, written: Written, common: Common,
     fields = simulated.scenario(common, policy=policy, load=load)
     chosen = make_policies([fields.pop("policy", Scenario.policy)], fields.pop("knobs"))[0]
     scenario = Scenario(policy=chosen, **fields)
+    simulated.refuse_idle(scenario)
     asked = written.asked
-    saves = bool(save_result or written.result_dir or result_filename or written.save_detailed)
+    saves = save_result or written.save_detailed or not (written.result_dir is None and result_filename is None)
     directory = ResultDirectory(written.directory, force=written.force)
-    name = result_filename or run_name(chosen.name, scenario.load)
+    name = run_name(chosen.name, scenario.load) if result_filename is None else result_filename
     events = None if trace_events is None else free_path("--trace-events", trace_events, force=written.force)
     if saves:
         directory.check([name, detail_name(name)] if written.save_detailed else [name])

@@ -9,13 +9,14 @@ from typing import Annotated
 from typer import Option
 
 from simulator.cli import complete, values
+from simulator.cli.flags import Flags
 from simulator.studies.campaign import RETRIES, Backend
 
 SCALE = "Scale"
 
 
 @dataclass(frozen=True)
-class Scaling:
+class Places(Flags):
     """Where runs take place."""
 
     backend: Annotated[str, Option(metavar="local|dask|ray", autocompletion=complete.backends, rich_help_panel=SCALE,
@@ -24,14 +25,19 @@ class Scaling:
         "Of Dask's scheduler, such as tcp://HOST:8786, or of Ray's head; Ray starts one here if not given."))] = None
     workers: Annotated[str | None, Option(metavar="N", rich_help_panel=SCALE, help=(
         "Runs at once on this machine, each in a process; as many as there are cores if not given."))] = None
-    retries: Annotated[str, Option(metavar="N", rich_help_panel=SCALE, help=(
-        "Tries beyond the first of a run that fails, or whose process dies."))] = str(RETRIES)
-
     @property
     def chosen(self) -> Backend:
         """Where the runs take place."""
         workers = cores() if self.workers is None else values.count("--workers", self.workers)
         return Backend(self.backend, workers or 0, self.scheduler)
+
+
+@dataclass(frozen=True)
+class Scaling(Places):
+    """The same, and how often a run is tried."""
+
+    retries: Annotated[str, Option(metavar="N", rich_help_panel=SCALE, help=(
+        "Tries beyond the first of a run that fails, or whose process dies."))] = str(RETRIES)
 
     @property
     def tries(self) -> int:

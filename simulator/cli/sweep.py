@@ -62,6 +62,8 @@ def sweep(simulated: Simulated, asked_for: Varied, scaling: Scaling, common: Com
         _written(directory, files(found))
         left = store.others()
     _tell(found, common)
+    for line in simulated.without_effect(*(variant.scenario for variant in found.variants.values())):
+        note(f"batchsim: {line}")
     if not common.quiet:
         names = [RECORDS, TABLE, FINDINGS, FAILURES, *([DIFFERENCES] if found.replications else [])]
         note(f"written to {directory.path}/: {', '.join(names)} and the figures")

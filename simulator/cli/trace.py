@@ -18,7 +18,7 @@ from simulator.cli.console import answers, print_json
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import FILES, Common, Reading
-from simulator.cli.trace_files import check_free
+from simulator.cli.output import free_path
 from simulator.errors import InputError
 from simulator.plots.style import METADATA
 from traces import ReadReport
@@ -64,7 +64,7 @@ def describe(name: Annotated[str, Argument(metavar="NAME|FILE", autocompletion=c
 def _check_figure(path: Path, *, force: bool) -> None:
     if path.suffix.lower().lstrip(".") not in METADATA:
         raise InputError(f"{path.name}: a figure is written as .svg or .png, not as {path.suffix or 'no suffix'!r}")
-    check_free(path, force=force)
+    free_path("--output", str(path), force=force)
 
 
 def _draw(trace: Any, path: Path) -> None:

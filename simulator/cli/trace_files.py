@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Annotated
@@ -16,8 +15,11 @@ from simulator.cli import complete
 from simulator.cli.console import print_json
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import FILES, TRAFFIC, Common, Reading
+from simulator.cli.options import FILES, Common, Reading
+from simulator.cli.output import free_path
+from simulator.cli.shaping import TRAFFIC
 from simulator.errors import InputError
+from simulator.saved import write_whole
 from traces import Trace
 
 Source = Annotated[str, Argument(metavar="NAME|FILE", autocompletion=complete.traces,
@@ -30,7 +32,7 @@ Force = Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES, hel
 @with_flags
 def convert(name: Source, out: Target, reading: Reading, common: Common, force: Force = False) -> None:
     """Write a trace in the format of OUT's ending, with every row and every column."""
-    path = target_of(out, force=force)
+    path = target_of("OUT", out, force=force)
     write_trace(reading.load(name, common), path, common)
 
 
@@ -40,7 +42,7 @@ def slice_(name: Source, out: Target, reading: Reading, common: Common, force: F
                "Only these rows in order of arrival, counted from 0, TO excluded; either may be left out."))] = None,
            ) -> None:
     """Write a part of a trace: a window of time, some rows, or these rows of that window."""
-    path = target_of(out, force=force)
+    path = target_of("OUT", out, force=force)
     if rows is None and reading.window is None and reading.limit is None:
         raise InputError("say which part: --window 10:00-11:00, --rows 0:1000 or --limit 1000")
     start, stop = _rows(rows)
@@ -50,23 +52,12 @@ def slice_(name: Source, out: Target, reading: Reading, common: Common, force: F
     write_trace(trace, path, common)
 
 
-def check_free(path: Path, *, force: bool) -> None:
-    """Refuse, before any work is done, to write where something stands or nothing can."""
-    if path.is_dir():
-        raise InputError(f"{path} is a directory: name a file in it")
-    if path.exists() and not force:
-        raise InputError(f"{path} exists: give --force to replace it, or another name")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no directory {path.parent}")
-
-
-def target_of(out: str, *, force: bool) -> Path:
+def target_of(flag: str, out: str, *, force: bool) -> Path:
     """The file to write a trace to; refuses other endings, and what stands in the way."""
     path = Path(out)
     if path.suffix not in traces.WRITERS:
         raise InputError(f"{path.name or out!r}: a trace is written as {', '.join(traces.WRITERS)}")
-    check_free(path, force=force)
-    return path
+    return free_path(flag, out, force=force)
 
 
 def _rows(text: str | None) -> tuple[int, int | None]:
@@ -79,13 +70,7 @@ def _rows(text: str | None) -> tuple[int, int | None]:
 
 def write_trace(trace: Trace, path: Path, common: Common) -> None:
     """Write the file whole or not at all, and say so."""
-    content = traces.convert(trace, path.suffix)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(content)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_whole(path, traces.convert(trace, path.suffix))
     if common.json:
         print_json({"file": str(path), "rows": len(trace), "digest": trace.digest})
     elif not common.quiet:

@@ -18,7 +18,8 @@ from simulator.cli.console import answers, print_json
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import FILES, Common, Reading
-from simulator.cli.trace_files import Force, Source, check_free, target_of, write_trace
+from simulator.cli.output import free_path
+from simulator.cli.trace_files import Force, Source, target_of, write_trace
 from simulator.errors import InputError
 from simulator.saved import write_whole
 from traces import Kept
@@ -34,7 +35,7 @@ def generate(spec: Annotated[str, Argument(metavar="NAME|SPEC", autocompletion=c
                  "File to write: .jsonl (Mooncake), .csv or .parquet."))],
              common: Common, force: Force = False) -> None:
     """Draw a trace from a spec, by --seed, and write it. `--trace gen:SPEC` uses one without a file."""
-    path = target_of(output, force=force)
+    path = target_of("--output", output, force=force)
     name = spec if spec in traces.standins.names() else f"gen:{spec}"
     write_trace(traces.load(name, seed=common.seed_number), path, common)
 
@@ -47,7 +48,7 @@ def fit(name: Source, reading: Reading, common: Common,
     path = Path(output)
     if path.suffix not in SPECS:
         raise InputError(f"{path.name or output!r}: a spec is written as {' or '.join(SPECS)}")
-    check_free(path, force=force)
+    free_path("--output", output, force=force)
     trace = reading.load(name, common)
     spec = traces.fit(trace, path.stem)
     found = traces.kept(trace, spec, common.seed_number)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import inf, isnan
-from typing import Any
+from math import inf, isinf, isnan
+from typing import Any, TypeVar
 
 from simulator.errors import InputError
 
+Number = TypeVar("Number", int, float)
 SHOWN = 60
 
 
@@ -15,12 +16,11 @@ def number(flag: str, text: str | None) -> float | None:
     """A number, inf included; None stays None."""
     if text is None:
         return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if isnan(value):
+    value = _numeral(float, text)
+    if value is None or isnan(value):
         raise InputError(f"{flag} must be a number, not {shown(text)}")
+    if isinf(value) and not _is_inf(text.strip().lstrip("+-")):
+        raise InputError(f"{flag} is too large: give inf if it has no bound, not {shown(text)}")
     return value
 
 
@@ -28,10 +28,10 @@ def count(flag: str, text: str | None) -> int | None:
     """A whole number; None stays None."""
     if text is None:
         return None
-    try:
-        return int(text)
-    except ValueError:
-        raise InputError(f"{flag} must be a whole number, not {shown(text)}") from None
+    value = _numeral(int, text)
+    if value is None:
+        raise InputError(f"{flag} must be a whole number, not {shown(text)}")
+    return value
 
 
 def limit(flag: str, text: str | None, unlimited: float | None = None) -> float | None:
@@ -44,10 +44,9 @@ def scalar(text: str) -> Any:
     if text.lower() in ("true", "false", "yes", "no"):
         return text.lower() in ("true", "yes")
     for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
+        value = _numeral(kind, text)
+        if value is not None and (abs(value) != inf or _is_inf(text.lstrip("+-"))):
+            return value
     return text
 
 
@@ -146,8 +145,15 @@ def shown(text: str) -> str:
     return quoted if len(quoted) <= SHOWN else f"{quoted[:SHOWN]}..."
 
 
-def _is_inf(text: str) -> bool:
+def _numeral(kind: type[Number], text: str) -> Number | None:
+    """What a numeral of plain digits is worth; None for any other text. Python itself also reads 1_000 and \u0663."""
+    if not text.isascii() or "_" in text:
+        return None
     try:
-        return float(text) == inf
+        return kind(text)
     except ValueError:
-        return False
+        return None
+
+
+def _is_inf(text: str) -> bool:
+    return text.lower() in ("inf", "infinity")

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
-from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Option
 
 from simulator.cli import values
+from simulator.cli.flags import Flags
 from simulator.cli.options import MEASURES
+from simulator.documents import text_of
 from simulator.errors import InputError
+from simulator.kinds import meant_as
 from simulator.studies.sweep import Sweep, sweep
 from simulator.studies.sweep.tuning import TRIALS, tune
 
@@ -20,7 +22,7 @@ SPAN, VARIED = "..", "What is varied"
 
 
 @dataclass(frozen=True)
-class Varied:
+class Varied(Flags):
     """What is varied, and whether all of it is run."""
 
     vary: Annotated[list[str] | None, Option(metavar="NAME=V,V,V", rich_help_panel=VARIED, help=(
@@ -45,6 +47,8 @@ class Varied:
             raise InputError("nothing is varied: give --vary max_num_seqs=32,64,128, for example, or --list FILE")
         if self.search and (self.points is not None or not self.vary):
             raise InputError("--tune proposes points itself: give --vary, without --list")
+        if not self.search and (alone := sorted(self.given & {"trials", "objective"})):
+            raise InputError(f"--{alone[0]} is for a search: give --tune, or leave it out")
         if self.search and self.replications is not None:
             raise InputError("--tune runs each point once: give --replications with what it found, in --vary or --list")
 
@@ -76,11 +80,13 @@ def listed(path: str) -> list[dict[str, Any]]:
 
     Raises InputError, in one line, for whatever is wrong with it.
     """
+    with meant_as("a list of points", path):
+        return _listed(path)
+
+
+def _listed(path: str) -> list[dict[str, Any]]:
     from simulator.scenarios.yaml_text import parse
-    try:
-        document = parse(Path(path).read_text("utf-8"), f"--list {path}").content
-    except UnicodeDecodeError:
-        raise InputError(f"--list {path}: is no text in UTF-8") from None
+    document = parse(text_of(path, f"--list {path}"), f"--list {path}").content
     points = list(document.values()) if isinstance(document, dict) else document
     if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
         raise InputError(f"--list {path}: must be a list of mappings, such as '- max_num_seqs: 64', one for each point")

@@ -15,17 +15,19 @@ from simulator.cli.console import answers, as_json
 from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import typed, with_flags
 from simulator.cli.lines import note
-from simulator.cli.options import COMMON, ENGINE, FILES, MEASURES, TRAFFIC, Common, Force, Simulated
+from simulator.cli.options import COMMON, ENGINE, FILES, MEASURES, Common, Force, Simulated
 from simulator.cli.output import ResultDirectory
 from simulator.cli.progress import Bar
 from simulator.cli.scaling import cores
+from simulator.cli.shaping import TRAFFIC
 from simulator.cli.tables import print_table
+from simulator.errors import InputError
 from simulator.facts import facts_of
 from simulator.policies.making import make_policies
 from simulator.scenario import scenario_of
 from simulator.scenarios import record
 from simulator.setup import prepare
-from simulator.studies.attribution import MOST_SWITCHES, Attribution, attribute
+from simulator.studies.attribution import MOST_SWITCHES, Attribution, attribute, usual_load
 from simulator.studies.why import conventions, heading, story
 from simulator.studies.why_records import frame, records
 from simulator.studies.why_tables import flag_table, tables
@@ -33,6 +35,8 @@ from simulator.studies.why_tables import flag_table, tables
 FINDINGS, FIGURE = "why.json", "ladder.svg"
 QUIET = ("quiet", "json", "debug")
 """Flags that change no run."""
+UNUSED = {"error_band": "a factor of two runs has none: run, compare and plan give it",
+          "isolation": "a run tells it: batchsim run --isolation"}
 
 
 @with_flags
@@ -53,8 +57,8 @@ def why(simulated: Simulated, common: Common,
             "tokens."))] = "throughput",
         shapley: Annotated[bool, Option("--shapley", metavar="", rich_help_panel=MEASURES, help=(
             "Also the shares that no order decides: all combinations of the switches are run."))] = False,
-        max_switches: Annotated[str, Option(metavar="N", rich_help_panel=MEASURES, help=(
-            "Refuse --shapley for more switches than this."))] = str(MOST_SWITCHES),
+        max_switches: Annotated[str | None, Option(metavar="N", rich_help_panel=MEASURES, help=(
+            f"Refuse --shapley for more switches than this; {MOST_SWITCHES} if not given."))] = None,
         workers: Annotated[str | None, Option(metavar="N", rich_help_panel=COMMON, help=(
             "Runs at once, each in a process; as many as there are cores if not given."))] = None,
         result_dir: Annotated[str | None, Option("--result-dir", "-o", metavar="DIR", rich_help_panel=FILES, help=(
@@ -66,15 +70,20 @@ def why(simulated: Simulated, common: Common,
     if directory:
         directory.check([FINDINGS, FIGURE])
         check_drawing()
+    if max_switches is not None and not shapley:
+        raise InputError("--max-switches has no effect: it is for --shapley")
+    most = values.count("--max-switches", str(MOST_SWITCHES) if max_switches is None else max_switches) or 0
     end = end or next(name for name in (simulated.policy, "vllm", "static") if name != start)
     settings = simulated.knobs_for(start, end)
     if batch is not None:
         settings[f"{start}.max_batch_size"] = values.count("--batch", batch)
     processes = cores() if workers is None else values.count("--workers", workers)
     options: dict[str, Any] = simulated.scenario(common, load=load)
+    simulated.refuse_idle(*(scenario_of(**{"load": usual_load(metric), **options, "policy": name})
+                            for name in (start, end)), **UNUSED)
     with Bar("why", unit="runs", quiet=common.quiet) as bar:
         found = attribute(start=start, end=end, settings=settings, metric=metric, shapley=shapley,
-                          max_switches=values.count("--max-switches", max_switches) or 0,
+                          max_switches=most,
                           workers=processes or 0, told=bar.one, **options)
     command = shlex.join(["batchsim", "run", "--policy", "hybrid", "--load", found.scenario.load,
                           *typed(simulated, "settings", "scheduler_overhead"), *typed(common, *QUIET)])

@@ -6,16 +6,18 @@ It checks that they are there and are JSON. What the fields mean is the engine's
 from __future__ import annotations
 
 import gzip
-import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from cost_models import choose
+from simulator.documents import MOST_BYTES, bytes_of, decoded, json_of, quoted
 from simulator.errors import InputError
+from simulator.memory.base import UNLIMITED
 
 PARTS: Mapping[str, tuple[str, ...]] = {
     "options": (".options.json", ".opts.json"),
@@ -24,6 +26,8 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 }
 """What a scenario consists of, and how the files' names may end."""
 
+MOST_BLOCKS = 1 << 40
+"""Of a pool, whatever a block is; so many times the tokens of one stay within 64 bits."""
 Line = dict[str, Any]
 
 
@@ -42,7 +46,7 @@ class Recording:
     @cached_property
     def options(self) -> Line:
         """The engine's settings, as they stand in the file."""
-        return _object(_text(self.paths["options"], _read), str(self.paths["options"]))
+        return _object(_text(self.paths["options"]), str(self.paths["options"]))
 
     def requests(self) -> Iterator[tuple[str, Line]]:
         """Each request, and where it stands, in words."""
@@ -81,7 +85,7 @@ class TraceLines:
             return None
         where, line = self._next
         if not isinstance(line[part], dict):
-            raise InputError(f"{where}: {part} must be a JSON object, not {line[part]!r}")
+            raise InputError(f"{where}: {part} must be a JSON object, not {quoted(line[part])}")
         self._next = next(self._lines, None)
         if part == "footer" and self._next is not None:
             raise InputError(f"{self._next[0]}: a line after the footer, which must be the last")
@@ -102,8 +106,7 @@ def find(directory: Path) -> list[Recording]:
 
 def lines(path: Path) -> Iterator[tuple[str, Line]]:
     """Each line of a JSONL file as an object, and where it stands; empty lines are passed over."""
-    content = _text(path, _read_gzipped if path.suffix == ".gz" else _read)
-    for number, text in enumerate(content.split("\n"), 1):
+    for number, text in enumerate(_text(path).split("\n"), 1):
         if text.strip():
             where = f"{path}, line {number}"
             yield where, _object(text, where)
@@ -115,13 +118,16 @@ def known_fields(row: Line, known: tuple[str, ...], where: str) -> None:
         choose(f"field in {where}:", field, known)
 
 
-def whole(row: Line, field: str, where: str, *, least: int | None = 0, default: int | None = None) -> int:
+def whole(row: Line, field: str, where: str, *, least: int | None = 0, most: int = UNLIMITED,
+          default: int | None = None) -> int:
     """A whole number of a row; `default` if it is absent. Raises InputError for anything else."""
     value = row.get(field, default)
     if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
         bound = "" if least is None else f" of at least {least}"
-        said = f"not {value!r}" if field in row else "and is missing"
+        said = f"not {quoted(value)}" if field in row else "and is missing"
         raise InputError(f"{where}: {field} must be a whole number{bound}, {said}")
+    if value > most:
+        raise InputError(f"{where}: {field} must be at most {most}, not {quoted(value)}")
     return value
 
 
@@ -138,29 +144,23 @@ def _complete(directory: Path, name: str, paths: dict[str, Path]) -> Recording:
     return Recording(name, paths)
 
 
-def _read(path: Path) -> bytes:
-    return path.read_bytes()
+def _text(path: Path) -> str:
+    content = bytes_of(path)
+    return decoded(_unpacked(content, path) if path.suffix == ".gz" else content, str(path))
 
 
-def _read_gzipped(path: Path) -> bytes:
+def _unpacked(content: bytes, path: Path) -> bytes:
     try:
-        return gzip.decompress(path.read_bytes())
+        unpacked = gzip.GzipFile(fileobj=BytesIO(content)).read(MOST_BYTES + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{path}: not a whole gzip file ({error})") from None
-
-
-def _text(path: Path, read: Callable[[Path], bytes]) -> str:
-    try:
-        return read(path).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not a text file in UTF-8") from None
+    if len(unpacked) > MOST_BYTES:
+        raise InputError(f"{path}: expands to more than {MOST_BYTES >> 20} MiB")
+    return unpacked
 
 
 def _object(text: str, where: str) -> Line:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: not valid JSON ({error})") from None
+    value = json_of(text, where)
     if not isinstance(value, dict):
         raise InputError(f"{where}: must be a JSON object, not {text.strip()[:40]}")
     return value

@@ -27,7 +27,7 @@ import numpy as np
 
 from cost_models import choose
 from simulator.conformance.engine import Case, Clock, Decision, Row, in_order
-from simulator.conformance.recording import Line, Recording, known_fields, whole
+from simulator.conformance.recording import MOST_BLOCKS, Line, Recording, known_fields, whole
 from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.policies.tensorrt_llm import TensorRtLlm
@@ -103,7 +103,7 @@ def options_of(recording: Recording) -> Line:
     for name in given:
         choose(f"option in {where}:", name, [*OPTIONS, "comment"])
     options = OPTIONS | given
-    whole(given, "num_blocks", where, least=1)
+    whole(given, "num_blocks", where, least=1, most=MOST_BLOCKS)
     return options
 
 

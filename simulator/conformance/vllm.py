@@ -36,7 +36,7 @@ import numpy as np
 
 from cost_models import choose
 from simulator.conformance.engine import Case, Clock, Decision, Totals, as_far
-from simulator.conformance.recording import Line, Recording, known_fields, whole
+from simulator.conformance.recording import MOST_BLOCKS, Line, Recording, known_fields, whole
 from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.policies.vllm import Vllm
@@ -142,7 +142,7 @@ def options_of(recording: Recording) -> Line:
         choose(f"option in {where}:", name, [*OPTIONS, "comment"])
     options = OPTIONS | given
     for name, least in WHOLE.items():
-        whole(options, name, where, least=least)
+        whole(options, name, where, least=least, most=MOST_BLOCKS)
     if options["clock"] not in ("step", "us"):
         raise InputError(f"{where}: clock must be step or us, not {options['clock']!r}")
     if options["clock"] == "us" and not options["step_base_us"] + options["step_per_token_us"]:

@@ -8,14 +8,15 @@ A module a dialect: `vllm_bench`, `ours`, `llmservingsim`. Which one a file is i
 
 from __future__ import annotations
 
-import json
 import os
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
+from simulator.documents import json_of, text_of
 from simulator.engine_runs import llmservingsim, ours, vllm_bench
 from simulator.engine_runs.run import EngineRun, Served, engine_run
 from simulator.errors import InputError
+from simulator.kinds import RESULT, meant_as
 
 __all__ = ["DIALECTS", "EngineRun", "Served", "read_run"]
 
@@ -25,35 +26,26 @@ DIALECTS = (ours.NAME, vllm_bench.NAME, llmservingsim.NAME)
 
 def read_run(path: str | os.PathLike[str]) -> EngineRun:
     """The run in a file. Raises InputError, one line, if it is none or says what cannot be."""
-    where = str(path)
-    try:
-        text = Path(path).read_text("utf-8")
-    except OSError as error:
-        raise InputError(f"{where}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{where}: is not a text file") from None
-    record = _json(text)
-    if isinstance(record, dict):
-        for dialect in (ours, vllm_bench):
-            if dialect.recognises(record):
-                return engine_run(where, dialect.NAME, dialect.rows(where, record), dialect.MEASURED_FROM)
-    lines = [(f"{where}, line {number}", line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    if lines and llmservingsim.recognises(_json(lines[0][1])):
-        rows = llmservingsim.rows((place, _line(place, line)) for place, line in lines)
-        return engine_run(where, llmservingsim.NAME, rows, llmservingsim.MEASURED_FROM)
+    with meant_as(RESULT, path):
+        return _read(str(path))
+
+
+def _read(where: str) -> EngineRun:
+    text = text_of(where)
+    if (lines := _lines(text, where)) is not None:
+        return engine_run(where, llmservingsim.NAME, llmservingsim.rows(lines), llmservingsim.MEASURED_FROM)
+    record = json_of(text, where, nan=True) if text.lstrip()[:1] == "{" else None
+    for dialect in (ours, vllm_bench):
+        if isinstance(record, dict) and dialect.recognises(record):
+            return engine_run(where, dialect.NAME, dialect.rows(where, record), dialect.MEASURED_FROM)
     raise InputError(f"{where}: is no recorded run that is known (known: {'; '.join(DIALECTS)})")
 
 
-def _line(where: str, text: str) -> Any:
-    found = _json(text)
-    if found is None:
-        raise InputError(f"{where}: is not JSON")
-    return found
-
-
-def _json(text: str) -> Any:
-    """What the text says; None if it is no JSON."""
+def _lines(text: str, where: str) -> Iterator[tuple[str, Any]] | None:
+    """Each line and where it stands, if the first one tells of a request; else None."""
+    lines = [(f"{where}, line {number}", line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        first = json_of(lines[0][1], where) if lines else None
+    except InputError:
         return None
+    return ((place, json_of(line, place)) for place, line in lines) if llmservingsim.recognises(first) else None

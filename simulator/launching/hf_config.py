@@ -5,11 +5,11 @@ It reads no weights. Mixtures of experts and other attentions have another shape
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from cost_models import MODELS, CostModelError, ModelSpec, model_spec
+from simulator.documents import document_of
 from simulator.errors import InputError
 from simulator.launching.engine import Fields
 
@@ -24,23 +24,24 @@ def fields_of_folder(folder: Path) -> Fields:
     """The model in a folder with a config.json, and its dtype if it is quantized. Raises InputError."""
     path = folder / "config.json"
     config = _read(path)
-    named = config.get("architectures")
-    kind = str(named[0]) if isinstance(named, list) and named else "none"
+    kind = _first(config.get("architectures"))
     if kind not in ARCHITECTURES:
         raise InputError(f"--from: {path} is of architecture {kind}, whose shape is not known here ("
                          f"{', '.join(ARCHITECTURES)}): give --model with a YAML file that has it")
-    quantized = config.get("quantization_config")
+    quantized = config.get("quantization_config") or None
     method = quantized.get("quant_method", "unnamed") if isinstance(quantized, dict) else quantized
     if method not in (None, "fp8"):
         raise InputError(f"--from: {path} has {method} weights, which are not modelled: give --model and --dtype")
     return {"model": _shape(config, kind, path), **({"dtype": "fp8"} if method else {})}
 
 
+def _first(architectures: Any) -> str:
+    """The first one, in words."""
+    return str(architectures[0]) if isinstance(architectures, list) and architectures else "none"
+
+
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"--from: {path} cannot be read: {error}") from None
+    found = document_of(path, f"--from: {path}")
     if not isinstance(found, dict):
         raise InputError(f"--from: {path} must map names to values")
     return found

@@ -21,11 +21,18 @@ SAME_SHAPE: dict[str, tuple[str, int | None]] = {
 """Other models of a bundled shape, and their length where it is another one."""
 
 
+def _has_config(folder: Path) -> bool:
+    try:
+        return folder.joinpath("config.json").is_file()
+    except (OSError, ValueError):
+        return False    # a name that no folder can have
+
+
 def fields_of(published: str) -> Fields:
     """Model, and dtype and length where the name tells them. Raises InputError for a model that is not bundled."""
     if published.endswith((".yaml", ".yml")):
         return {"model": published}
-    if (folder := Path(published)).joinpath("config.json").is_file():
+    if _has_config(folder := Path(published)):
         return fields_of_folder(folder)
     name = published.rstrip("/").rpartition("/")[2].lower().replace("_", "-").removeprefix("meta-")
     stem = SUFFIXES.sub("", name)

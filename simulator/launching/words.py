@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from itertools import takewhile
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from simulator.documents import text_of
 from simulator.errors import InputError
 from simulator.launching.engine import Arity, Engine, Known
 from simulator.scenarios.yaml_text import parse
@@ -120,12 +120,7 @@ def _known(engine: Engine, written: str) -> Known:
 
 def _in_file(engine: Engine, path: str) -> Iterator[Given]:
     """The flags that a YAML file holds, by the same names."""
-    try:
-        content = parse(Path(path).read_text(encoding="utf-8"), path).content
-    except OSError as error:
-        raise InputError(f"--from: {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"--from: {path}: not a text file") from None
+    content = parse(text_of(path, f"--from: {path}"), f"--from: {path}").content
     if not isinstance(content, dict):
         raise InputError(f"--from: {path}: must map flags to values")
     for name, value in _flattened(content):

@@ -53,3 +53,10 @@ class Reserved(Memory):
 
     def footprint(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> Lengths:
         return -(-(prompt + max_tokens - 1) // self.block_size)
+
+
+class Counted(Reserved):
+    """The same where nothing is laid out: an engine that only counts tokens counts the last one of an answer, too."""
+
+    def footprint(self, prompt: Lengths, output: Lengths, max_tokens: Lengths) -> Lengths:
+        return prompt + max_tokens

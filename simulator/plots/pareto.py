@@ -29,6 +29,8 @@ COLOURS, MARKERS = (VERMILION, BLUE, GREEN, ORANGE, PURPLE, SKY, NAVY), "os^D"
 """Of the sets of several loads, in turn."""
 NAMED = 8
 """Most points of a set that bear a name."""
+LOADS = 12
+"""Most loads whose sets are told apart by colours and marks."""
 USER, GPU = AXES = ["tokens_per_user", "tokens_per_gpu"]
 GREY = "#b5b5b5"
 
@@ -56,16 +58,33 @@ def plot_pareto(frame: DataFrame, axes: Axes) -> Axes:
     axes.scatter(frame[USER], frame[GPU], s=18, color=GREY, label="all points")
     if frame["load"].nunique() < len(frame):
         sets = [(str(load), _set(points)) for load, points in frame[frame["pareto"]].groupby("load", sort=False)]
-        for at, (load, best) in enumerate(sets):
-            axes.plot(best[USER], best[GPU], color=COLOURS[at % len(COLOURS)], marker=MARKERS[at // len(COLOURS) % 4],
-                      markersize=4.5, label=f"{load and f'{load}: '}no other point is better in both")
-        named = [each for _, best in sets for each in _names(best)]
+        named = (_draw_many if len(sets) > LOADS else _draw_each)(axes, sets)
     else:
         joined = frame["load"].where(frame["name"] == "", frame["load"] + ", " + frame["name"])
         named = _names(_set(frame.assign(name=joined.str.strip(", ") if len(frame) > 1 else frame["name"])))
     _dress(axes, frame[GPU].max())
     label_points(axes, named, frame[AXES].drop_duplicates().to_numpy())
     return axes
+
+
+Sets = list[tuple[str, "DataFrame"]]
+Names = list[tuple[str, float, float]]
+
+
+def _draw_each(axes: Axes, sets: Sets) -> Names:
+    """The sets, each in a look of its own; returns the names of their points."""
+    for at, (load, best) in enumerate(sets):
+        axes.plot(best[USER], best[GPU], color=COLOURS[at % len(COLOURS)], marker=MARKERS[at // len(COLOURS) % 4],
+                  markersize=4.5, label=f"{load and f'{load}: '}no other point is better in both")
+    return [each for _, best in sets for each in _names(best)]
+
+
+def _draw_many(axes: Axes, sets: Sets) -> Names:
+    """Very many sets, all in one look, and nobody named."""
+    for at, (_, best) in enumerate(sets):
+        axes.plot(best[USER], best[GPU], color=COLOURS[0], marker=MARKERS[0], markersize=2.5, linewidth=0.6,
+                  label="" if at else f"{len(sets):,} loads: no other point of the load is better in both")
+    return []
 
 
 def _set(points: DataFrame) -> DataFrame:
@@ -75,7 +94,7 @@ def _set(points: DataFrame) -> DataFrame:
     return best.assign(name=best["first"] + more)
 
 
-def _names(best: DataFrame) -> list[tuple[str, float, float]]:
+def _names(best: DataFrame) -> Names:
     """Of very many points those that are spread evenly, from the last one backwards."""
     return [(name, x, y) for name, x, y in
             best[["name", *AXES]].iloc[::len(best) // -NAMED].itertuples(index=False) if name]

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from simulator.errors import InputError
 from simulator.plots.style import FAINT, INK, VERMILION, new_figure, our_style, plain_numbers
-from simulator.plots.sweep import colours_of, figure_of, norm_of
+from simulator.plots.sweep import colours_of, figure_of, norm_of, scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
     from pandas import DataFrame, Series
 
@@ -53,21 +52,9 @@ def plot_search(frame: DataFrame, axes: Axes, *, less: bool = False) -> Axes:
     for axis in (axes.xaxis, axes.yaxis):
         plain_numbers(axis)
     axes.grid(color=FAINT)
-    _scale(axes, dots)
+    scale(axes, dots)
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
     return axes
-
-
-def _scale(axes: Axes, dots: PathCollection) -> None:
-    """What the colours stand for, in plain numbers."""
-    from matplotlib.colors import LogNorm
-    from matplotlib.ticker import LogLocator
-    bar = axes.get_figure().colorbar(dots, ax=axes, pad=0.02)    # type: ignore[union-attr]
-    bar.outline.set_visible(False)
-    if isinstance(dots.norm, LogNorm):
-        bar.ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        bar.ax.minorticks_off()
-    plain_numbers(bar.ax.yaxis)
 
 
 def _is_wide(values: Series) -> bool:

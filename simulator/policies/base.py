@@ -140,7 +140,9 @@ def positive(policy: Policy, *names: str) -> None:
     """Refuse knobs that are set, but not to a whole number of at least 1 that stays within 64 bits."""
     for name in names:
         value = getattr(policy, name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        if value is None and "None" in str(type(policy).__dataclass_fields__[name].type):
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InputError(f"{policy.name}: {name} must be a whole number of at least 1, not {value!r}")
         at_most(policy, name, UNLIMITED)
 

@@ -22,7 +22,8 @@ from simulator.policies.base import one_of, positive, whole_numbers
 from simulator.policies.whole_batch import WholeBatch, usual_size
 from simulator.step import Queue, Step, Wait
 
-NEVER = 1 << 62
+NEVER = 1 << 64
+"""Later than any wait can end: that of a request of the last year that the clock counts, too."""
 
 
 @dataclass

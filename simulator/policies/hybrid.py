@@ -16,7 +16,8 @@ in between it is what either would be with one habit of the other. A switch that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -104,11 +105,18 @@ class Hybrid(Policy):
         one_of(self, "granularity", ("batch", "step"))
         one_of(self, "reserve", (*RESERVES, "paged"))
         one_of(self, "prefill", ("alone", "mixed"))
-        try:
+        with self._own_words():
             self._rule = self._rule_for(self.max_batch_size, self.max_num_seqs)
             self._static(), self._as(Vllm)
-        except InputError as error:    # of the policy that knows the knob
-            raise InputError(f"{self.name}: {str(error).partition(': ')[2]}") from None
+
+    @contextmanager
+    def _own_words(self, cap: str = "max_num_seqs") -> Iterator[None]:
+        """What the policy says that knows a knob is said under our name, and of the cap under the name it has here."""
+        try:
+            yield
+        except InputError as error:
+            words = str(error).partition(": ")[2].replace("max_num_seqs", cap)
+            raise InputError(f"{self.name}: {words}") from None
 
     @property
     def paged(self) -> bool:
@@ -136,12 +144,14 @@ class Hybrid(Policy):
         return self._as(kind, max_num_seqs=cap, max_num_batched_tokens=tokens)
 
     def resolve(self, deployment: Deployment) -> Self:
-        batch = self._static().resolve(deployment).max_batch_size
-        vllm = self._as(Vllm).resolve(deployment)
-        filled = replace(self, max_batch_size=self.max_batch_size if self.paged else batch,
-                         max_num_seqs=vllm.max_num_seqs, max_num_batched_tokens=vllm.max_num_batched_tokens,
-                         max_model_len=vllm.max_model_len)
-        filled._rule = filled._rule_for(batch, vllm.max_num_seqs).resolve(deployment)
+        with self._own_words():
+            batch = self._static().resolve(deployment).max_batch_size
+            vllm = self._as(Vllm).resolve(deployment)
+            filled = replace(self, max_batch_size=self.max_batch_size if self.paged else batch,
+                             max_num_seqs=vllm.max_num_seqs, max_num_batched_tokens=vllm.max_num_batched_tokens,
+                             max_model_len=vllm.max_model_len)
+        with self._own_words("max_num_seqs" if self.paged else "max_batch_size"):
+            filled._rule = filled._rule_for(batch, vllm.max_num_seqs).resolve(deployment)
         return filled
 
     def memory(self, deployment: Deployment, outputs: Lengths) -> Memory:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, get_origin
 
+from simulator.documents import bytes_of
 from simulator.errors import InputError, choose
 from simulator.policies.base import Policy
 
@@ -52,10 +53,7 @@ def fault_in_policy_file(error: BaseException) -> str | None:
 
 def _module_of(path: Path) -> ModuleType:
     """The file, run as a module; the one at hand while the file is unchanged."""
-    try:
-        source = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"policy file {path}: {error.strerror or error}") from None
+    source = bytes_of(path, f"policy file {path}")
     digest = hashlib.sha256(str(path.resolve()).encode() + b"\0" + source).hexdigest()[:16]
     name = f"{PREFIX}{digest}"
     if name not in sys.modules:

@@ -7,6 +7,9 @@ Mirrors: vLLM 0.33.0.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from heapq import heapify, heappop
+
 from simulator.memory.base import Memory
 from simulator.request import Request
 from simulator.step import Queue, Step
@@ -17,9 +20,15 @@ def by_priority(request: Request) -> tuple[int, int, str]:
     return request.priority, request.arrival, request.name
 
 
-def least_urgent(queue: Queue) -> Request:
-    """Who is preempted by priority: the largest priority, then the latest arrival, then the oldest admission."""
-    return max(queue.running.values(), key=lambda request: (request.priority, request.arrival))
+def least_urgent_first(queue: Queue) -> Iterator[Request]:
+    """Who is preempted, one after the other: the largest priority, then the latest arrival, then the oldest admission.
+
+    Meanwhile nobody may join those who run, or leave them but for those it names.
+    """
+    heap = [(-request.priority, -request.arrival, order) for order, request in queue.running.items()]
+    heapify(heap)
+    while heap:
+        yield queue.running[heappop(heap)[2]]
 
 
 def serve_by_urgency(queue: Queue, memory: Memory, step: Step, budget: int, longest: int) -> int:
@@ -28,6 +37,7 @@ def serve_by_urgency(queue: Queue, memory: Memory, step: Step, budget: int, long
     The victim may be the request itself: then the walk goes on with the next. Returns the budget left.
     """
     granted: dict[Request, int] = {}
+    victims = least_urgent_first(queue)
     step.chunks.clear()
     for request in list(queue.running.values()):
         if budget == 0:
@@ -36,7 +46,7 @@ def serve_by_urgency(queue: Queue, memory: Memory, step: Step, budget: int, long
             continue
         tokens = min(request.lacking, longest, budget)
         while request.order is not None and not memory.grow(request, tokens):
-            victim = least_urgent(queue)
+            victim = next(victims)
             returned = granted.pop(victim, 0)
             budget += returned
             step.preempted.append(queue.preempt(victim, memory, returned))

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from simulator.account import Account
+from simulator.documents import document_of, readable, text_of
 from simulator.errors import InputError
 from simulator.report.drawings import drawing
 from simulator.report.elements import Markup
 from simulator.report.runs import account_of
-from simulator.saved import MANIFEST, parsed, readable
+from simulator.saved import MANIFEST
 
 
 class Picture(NamedTuple):
@@ -121,8 +122,8 @@ def _study(directory: Path, name: str, kind: Kind) -> Chapter:
 
 def _picture(path: Path, title: str, caption: str) -> Picture:
     try:
-        return Picture(title, caption, drawing(path.read_text("utf-8"), path.stem, f"{title}. {caption}"))
-    except (InputError, UnicodeDecodeError) as error:
+        return Picture(title, caption, drawing(text_of(path), path.stem, f"{title}. {caption}"))
+    except InputError as error:
         raise InputError(f"{path}: {error}: draw it again, or take it away") from None
 
 
@@ -154,12 +155,7 @@ def _pictures(runs: Mapping[str, dict[str, Any]]) -> tuple[Picture, ...]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        document = parsed(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError:
-        raise InputError(f"{path}: is half-written, or no JSON") from None
+    document = document_of(path)
     return document if isinstance(document, dict) else {}
 
 

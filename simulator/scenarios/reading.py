@@ -5,14 +5,15 @@ Files that a scenario names are looked for from where one stands, as those of a 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from simulator.documents import json_of, text_of
 from simulator.errors import InputError, choose
+from simulator.kinds import SCENARIO, meant_as
 from simulator.scenario import FIELDS, Scenario, scenario_of
 from simulator.scenarios.named import digests
 from simulator.scenarios.recording import FILES, IN_MEMORY
@@ -87,7 +88,11 @@ def read_scenario(path: str | os.PathLike[str]) -> ScenarioFile:
 
     Raises InputError, one line, for a key that no scenario has, a value that cannot be, and text that is neither.
     """
-    where = os.fspath(path)
+    with meant_as(SCENARIO, path):
+        return _read(os.fspath(path))
+
+
+def _read(where: str) -> ScenarioFile:
     content, lines = _content(Path(where), where)
     content = _only_scenario(content, where)
     files, in_memory = content.pop(FILES, {}), content.pop(IN_MEMORY, [])
@@ -112,17 +117,9 @@ def _fields(content: Mapping[str, Any], lines: Mapping[str, int], where: str) ->
 
 def _content(path: Path, where: str) -> tuple[Any, dict[str, int]]:
     """What a file holds, and the lines of the keys at its top."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{where}: {error.strerror}") from None
-    except ValueError:
-        raise InputError(f"{where}: not a text file") from None
+    text = text_of(path, where)
     if text.lstrip().startswith(("{", "[")) and path.suffix not in (".yaml", ".yml"):
-        try:
-            return json.loads(text), {}
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{where}: is not JSON ({error})") from None
+        return json_of(text, where), {}
     return parse(text, where)
 
 

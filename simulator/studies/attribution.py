@@ -105,6 +105,11 @@ class Attribution:
         return ratio(self.corrections[0].point.worth(self.metric), self.ladder[-1].point.worth(self.metric))
 
 
+def usual_load(metric: str) -> str:
+    """How requests come where nobody says it: goodput is of the trace's own times."""
+    return "trace" if metric == "goodput" else "saturated"
+
+
 def attribute(trace: Trace | str = "azure-conv-2023", start: Policy | str = "static", end: Policy | str = "vllm", *,
               settings: Mapping[str, Any] | None = None, metric: str = "throughput", shapley: bool = False,
               max_switches: int = MOST_SWITCHES, workers: int = 1, told: Told | None = None,
@@ -131,7 +136,7 @@ def attribute(trace: Trace | str = "azure-conv-2023", start: Policy | str = "sta
         ['', 'granularity', 'cap', 'memory', 'padding', 'prefill', 'prefix']
     """
     choose("metric", metric, METRICS)
-    scenario = scenario_of(**{"load": "trace" if metric == "goodput" else "saturated", "trace": trace, **options})
+    scenario = scenario_of(**{"load": usual_load(metric), "trace": trace, **options})
     only_one_replica("why", scenario)
     if metric == "goodput" and not scenario.goodput:
         raise InputError("goodput needs an objective: give --goodput ttft:500,tpot:50, for example")

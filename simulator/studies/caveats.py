@@ -18,7 +18,7 @@ from simulator.policies.static import StaticBatching
 from simulator.policies.vllm import Vllm
 from simulator.result import Result
 from simulator.scenario import Scenario
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.tables import Table
 from traces import Trace, load
 

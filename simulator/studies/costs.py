@@ -22,6 +22,7 @@ from cost_models import (
     model_spec,
     profile_named,
 )
+from simulator.kinds import PROFILE, meant_as
 from simulator.tables import Table
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def cost_sheet(name: str = "auto", **deployment: Any) -> CostSheet:
         name: As `cost_models.cost_model` takes it.
         deployment: model, gpu, dtype, kv_dtype, tensor_parallel_size; a profile's own where it is not given.
     """
-    profile = profile_named(name)
+    with meant_as(PROFILE, name):
+        profile = profile_named(name)
     asked: dict[str, Any] = {"model": "llama-3.1-8b", "gpu": "h100-80"}
     if profile is not None:
         asked = {field: getattr(profile, field) for field in

@@ -15,7 +15,7 @@ import numpy as np
 from simulator.errors import InputError
 from simulator.result import Result
 from simulator.scenario import Scenario
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.studies.campaign import Backend, Failure, Found, campaign
 from simulator.throughput import SECOND, whole_run
 

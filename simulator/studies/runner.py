@@ -8,7 +8,7 @@ from typing import Any
 
 from simulator.result import Result
 from simulator.scenario import Scenario
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.studies.points import Point
 
 Progress = Callable[[str, int, int], None]

@@ -14,7 +14,7 @@ from simulator.policies import StaticBatching, Vllm
 from simulator.replication import only_one_replica
 from simulator.result import Result
 from simulator.scenario import Scenario, scenario_of
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.studies.sections import measured
 from simulator.tables import Table
 from simulator.traffic import as_read, read_trace, with_trace

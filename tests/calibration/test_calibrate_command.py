@@ -19,7 +19,7 @@ from cost_models.catalogue import PROFILED
 from cost_models.profile import Profile
 from simulator.cli.main import main
 from simulator.scenario import Scenario
-from simulator.simulate import run
+from simulator.simulation import run
 
 FILES = ["manifest.json", "mine.md", "mine.measured_vs_predicted.svg", "mine.samples.jsonl", "mine.yaml"]
 

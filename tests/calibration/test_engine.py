@@ -20,7 +20,7 @@ from simulator.errors import InputError
 from simulator.policies import POLICIES, Policy
 from simulator.request import Request
 from simulator.scenario import Scenario
-from simulator.simulate import run
+from simulator.simulation import run
 from traces import Trace
 
 CPU = torch.device("cpu")

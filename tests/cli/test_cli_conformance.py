@@ -132,6 +132,6 @@ def test_what_cannot_be_compared_is_one_line(refused: Callable[..., str], tmp_pa
     (tmp_path / "a.requests.jsonl").write_text("")
     (tmp_path / "a.trace.jsonl").write_text("[")
     assert refused("conformance", "vllm", str(tmp_path)).startswith(
-        f"{tmp_path / 'a.trace.jsonl'}, line 1: not valid JSON (")
+        f"{tmp_path / 'a.trace.jsonl'}, line 1: is not JSON (")
     (tmp_path / "a.options.json").write_text('{"max_num_seq": 3}')
     assert "did you mean 'max_num_seqs'?" in refused("conformance", "vllm", str(tmp_path))

@@ -18,6 +18,8 @@ from oldest_first import SOURCE
 
 from simulator.version import __version__
 
+BROKEN = "is not JSON (Expecting property name enclosed in double quotes: line 1 column 2 (char 1))"
+"""What a lone brace is."""
 Call = Callable[..., tuple[int, str, str]]
 SCENARIO = "num_prompts: 60\nload: saturated\nkv_capacity_tokens: 6000\nmax_model_len: 4000\n"
 WRITTEN = ["regression.json", "regression.md", "regression.svg", "regression.xml"]
@@ -93,19 +95,19 @@ def test_nothing_compared_ends_with_3(saved: Call, arguments: list[str], words: 
 def test_bad_input_ends_with_2(saved: Call, refused: Callable[..., str]) -> None:
     Path("bad.json").write_text("{")
     check = ("regress", "--baseline", "base.json")
-    assert refused("regress", "--baseline", "bad.json") == "bad.json: is not JSON"
+    assert refused("regress", "--baseline", "bad.json") == f"bad.json: {BROKEN}"
     assert refused(*check, "--tolerance", "much").startswith("a tolerance is exact, a percentage such as 5%")
     assert refused(*check, "--tolerance", "ttft=1%,ttft=2%") == "--tolerance says 'ttft' twice"
     assert refused(*check, "--accept", " ").startswith("a change is accepted for a reason")
     assert refused(*check, "--accept", "so", "--metrics", "ttft") == (
         "--accept takes over the whole run: leave out --metrics")
     assert refused(*check, "--result", "base.json", "--seed", "1").startswith("--result takes the place of a run")
-    assert refused(*check, "--result", "none.json") == "none.json: cannot be read (No such file or directory)"
+    assert refused(*check, "--result", "none.json") == "none.json: No such file or directory"
     assert refused(*check, "--policy", "vlm").startswith("unknown policy 'vlm': did you mean 'vllm'?")
     assert "--baseline" in refused("regress")
     assert refused("baseline", "save", "-o", "base.json") == (
         "base.json exists: give --force to replace it, or another -o")
-    assert refused("baseline", "save", "-o", "new.json", "--result", "bad.json") == "bad.json: is not JSON"
+    assert refused("baseline", "save", "-o", "new.json", "--result", "bad.json") == f"bad.json: {BROKEN}"
     assert not Path("new.json").exists()
     assert not Path("batchsim-regress").exists()
 
@@ -202,7 +204,7 @@ def test_half_a_character_in_a_baseline_is_refused(saved: Call, refused: Callabl
     document = json.loads(Path("base.json").read_text())
     document["metrics"]["half \ud800"] = 1
     Path("half.json").write_text(json.dumps(document))
-    assert refused("regress", "--baseline", "half.json") == "half.json: is not JSON"
+    assert refused("regress", "--baseline", "half.json") == "half.json: is not JSON (it holds half a character)"
 
 
 def test_of_a_folder_one_bad_baseline_hides_no_other(saved: Call) -> None:
@@ -215,14 +217,14 @@ def test_of_a_folder_one_bad_baseline_hides_no_other(saved: Call) -> None:
         status, out, _ = saved("regress", "--baseline", "all", *changed)
         assert status == 2
         assert out.startswith("Wrong input. Of 3 baselines 2 cannot be read: bad, engine; 1 ")
-        assert "\nbad: all/bad.json: is not JSON\nengine: all/engine.json: has no scenario to run again" in out
+        assert f"\nbad: all/bad.json: {BROKEN}\nengine: all/engine.json: has no scenario to run again" in out
         files = written()
         assert [each["outcome"] for each in json.loads(files["regression.json"])["baselines"]] == [
             "wrong input", "wrong input", outcome]
-        assert "all/bad.json: is not JSON" in files["regression.md"].decode()
+        assert "all/bad.json: is not JSON (" in files["regression.md"].decode()
         error = ElementTree.fromstring(files["regression.xml"]).find("testsuite/testcase/error")
         assert error is not None
-        assert error.attrib == {"message": "all/bad.json: is not JSON", "type": "wrong input"}
+        assert error.attrib == {"message": f"all/bad.json: {BROKEN}", "type": "wrong input"}
 
 
 def test_what_run_wrote_into_a_folder_is_a_baseline(saved: Call) -> None:

@@ -174,7 +174,7 @@ def test_tuning(batchsim: Call) -> None:
      "tcp://HOST:8786"),
     ("sweep --vary seed=1 --workers 0", "workers must be a whole number of at least 1, not 0"),
     ("sweep --vary seed=1 --retries=-1", "retries must be a whole number of at least 0, not -1"),
-    ("sweep --vary seed=1 --list nowhere.yaml", "nowhere.yaml: No such file or directory"),
+    ("sweep --vary seed=1 --list nowhere.yaml", "--list nowhere.yaml: No such file or directory"),
     ("plot .", ". has no summary.json: give a directory that `batchsim sweep` wrote")])
 def test_what_they_refuse(line: str, told: str, refused: Refused) -> None:
     assert refused(*line.split()) == told
@@ -223,7 +223,7 @@ def test_plot_reads_what_vllm_wrote(batchsim: Call, tmp_path: Path) -> None:
     assert {"heatmap.svg", "pareto.svg"} <= {path.name for path in (tmp_path / "theirs").iterdir()}
 
 
-@pytest.mark.parametrize(("text", "told"), [("[{", "is half-written, or no JSON"), ("{}", "is no summary of a sweep")])
+@pytest.mark.parametrize(("text", "told"), [("[{", "is not JSON ("), ("{}", "is no summary of a sweep")])
 def test_plot_of_a_broken_file_is_one_line(text: str, told: str, refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "summary.json").write_text(text)

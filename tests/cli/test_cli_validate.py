@@ -53,7 +53,7 @@ def test_a_scenario_says_what_neither_profile_nor_run_does(batchsim: Call) -> No
 def test_wrong_input_is_one_line(batchsim: Call, refused: Callable[..., str]) -> None:
     path = str(recorded(batchsim))
     assert refused("validate", "nothing.yaml", path) == "nothing.yaml: No such file or directory"
-    assert refused("validate", NAME, "nothing.json") == "nothing.json: cannot be read (No such file or directory)"
+    assert refused("validate", NAME, "nothing.json") == "nothing.json: No such file or directory"
     assert refused("validate", NAME, path, "--rows", "none").startswith("unknown choice of rows 'none'")
     assert refused("validate", NAME, path, "--kv-capacity-tokens", "64").startswith(f"{path}: ")
     Path("no-arrivals.json").write_text(json.dumps({"ttfts": [1.0], "itls": [[]], "input_lens": [1]}))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.scenario import Scenario
-from simulator.simulate import run
+from simulator.simulation import run
 
 DIES, DIES_ONCE, FAILS, FAILS_ONCE, IS_INTERRUPTED = 91, 92, 93, 94, 95
 """Seeds, and what a point with one does."""

@@ -12,7 +12,7 @@ from simulator.balance import shares
 from simulator.cluster import Cluster
 from simulator.result import Result
 from simulator.run_tables import NEVER_READY, tables
-from simulator.simulate import run
+from simulator.simulation import run
 
 S = 10 ** 9
 

@@ -15,7 +15,7 @@ from simulator.clients import Client
 from simulator.errors import InputError, StalledError
 from simulator.policies import StaticBatching, Vllm
 from simulator.request import Request
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 
 ONE = Vllm(max_num_seqs=1)
 

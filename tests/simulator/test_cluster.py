@@ -13,7 +13,7 @@ from simulator.errors import InputError, StalledError
 from simulator.remarks import remarks
 from simulator.routing import ROUTERS
 from simulator.scenario import Scenario
-from simulator.simulate import run
+from simulator.simulation import run
 from traces import Trace, TraceError
 
 

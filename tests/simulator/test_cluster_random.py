@@ -27,7 +27,7 @@ from simulator.policies import (
 from simulator.result import Result
 from simulator.routing import ROUTERS
 from simulator.scenario import Scenario
-from simulator.simulate import run
+from simulator.simulation import run
 from traces import Trace
 
 NS = 1e-9

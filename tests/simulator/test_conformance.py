@@ -18,7 +18,7 @@ from simulator.errors import InputError, PolicyError
 from simulator.memory import Memory
 from simulator.policies import Policy, Vllm
 from simulator.scenario import Scenario
-from simulator.simulate import run, simulate
+from simulator.simulation import run, simulate
 from simulator.step import Queue, Step, Wait
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "vllm"
@@ -280,7 +280,7 @@ def test_wrong_options_and_requests_are_refused(options: Any, requests: Lines, w
 
 
 @pytest.mark.parametrize(("trace", "words"), [
-    ('{"step": 0,', "made.trace.jsonl, line 1: not valid JSON ("),
+    ('{"step": 0,', "made.trace.jsonl, line 1: is not JSON ("),
     ('\n{"schedule": []}', "unknown field in made.trace.jsonl, line 2: 'schedule': did you mean 'sched'? (known: "),
     ('{}', "made.trace.jsonl, line 1: a step without a field says nothing: leave the line out"),
     ('{"header": 3}', "made.trace.jsonl, line 1: header must be a JSON object, not 3"),

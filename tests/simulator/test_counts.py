@@ -19,7 +19,7 @@ from simulator.policies import StaticBatching, Vllm
 from simulator.pricing import Pricing
 from simulator.replica import Replica
 from simulator.request import Request
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 
 REQUESTS = 10_000
 

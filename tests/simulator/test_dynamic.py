@@ -141,6 +141,13 @@ def test_without_delay_and_preferred_sizes_it_is_static_batching(gaps: list[tupl
     assert dynamic.log == static.log
 
 
+def test_a_wait_to_the_end_of_the_clock_and_beyond_it_ends() -> None:
+    """A lone request of the last year that the clock counts is waited for longer than that: a refusal, and no hang."""
+    patient = DynamicBatching(max_batch_size=2, max_queue_delay_microseconds=(1 << 60) // 1000)
+    with pytest.raises(InputError, match="146 years"):
+        play(arrivals((1 << 62) - 1), patient)
+
+
 def test_preferred_sizes_are_written_as_a_list_or_between_commas() -> None:
     for text in ("8,4", (4, 8), [8, 4, 4]):
         policy = DynamicBatching(max_batch_size=8, preferred_batch_size=text)    # type: ignore[arg-type]

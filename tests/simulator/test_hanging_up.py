@@ -34,7 +34,7 @@ from simulator.policies import (
     Vllm0,
 )
 from simulator.remarks import remarks
-from simulator.simulate import run, simulate
+from simulator.simulation import run, simulate
 
 ONE = Vllm(max_num_seqs=1)
 MS = 10 ** 6

@@ -18,6 +18,7 @@ from test_same_bytes import BLOCK, COSTS, DECLARED, LOADS, MODEL_LEN, bytes_of, 
 from worlds import Affine, World, play, play_both
 
 import simulator as sim
+from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.policies import Hybrid, Policy, StaticBatching, Vllm
 from simulator.result import Result
@@ -251,6 +252,12 @@ def test_what_it_refuses(knobs: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError) as caught:
         Hybrid(**knobs)
     assert str(caught.value) == told
+
+
+def test_a_budget_too_small_for_the_cap_is_told_by_the_names_of_its_own_knobs() -> None:
+    for reserve, cap in (("paged", "max_num_seqs"), ("declared", "max_batch_size")):
+        with pytest.raises(InputError, match=rf"\Ahybrid: max_num_batched_tokens \(1\) must be at least {cap} \(64\)"):
+            Hybrid(reserve=reserve, max_num_batched_tokens=1, **{cap: 64}).resolve(Deployment())
 
 
 def test_a_server_that_sleeps_before_each_batch_starts_it_later() -> None:

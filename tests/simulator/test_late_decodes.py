@@ -14,7 +14,7 @@ from simulator.measure import Rows, rows_of, shape_of
 from simulator.memory import Memory
 from simulator.policies import Vllm
 from simulator.request import Request
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 from simulator.step import Queue, Step
 
 

@@ -8,7 +8,7 @@ from worlds import trace_of
 import cost_models
 from cost_models import Constant, CostModelError
 from simulator.policies import Orca
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 
 TRACE = trace_of([(at * 1000, 30, 1 + at % 7) for at in range(40)])
 

@@ -15,7 +15,7 @@ from simulator.fullness import BINS, Fullness
 from simulator.limits import waited
 from simulator.policies import POLICIES
 from simulator.result import Result
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 from simulator.tail import CAUSES
 
 STEP = 1000    # ns

@@ -16,7 +16,7 @@ from worlds import Trace, World, play
 
 import traces
 from simulator.policies import StaticBatching, Vllm
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 
 STEPS = {"code": (63_409, 8_328), "conv": (332_741, 128_102)}
 SLOTS = (8, 32, 64, 128)

@@ -120,6 +120,13 @@ def test_an_overhead_of_a_request_delays_what_the_client_receives() -> None:
     assert late["duration"] == pytest.approx(plain["duration"] + 0.008)
 
 
+def test_tokens_are_counted_in_the_second_in_which_they_are_received() -> None:
+    """Made at 0.4 s and 0.8 s, and received at 0.7 s and 1.1 s."""
+    options = {"policy": "vllm", "cost_model": "constant:400"}
+    made, late = (sim.simulate(trace_of([(0, 10, 2)]), request_overhead=ms, **options).summary() for ms in (0, 300))
+    assert (made["max_output_tokens_per_s"], late["max_output_tokens_per_s"]) == (2, 1)
+
+
 def test_a_closed_loop_turns_round_later() -> None:
     """One client, one request at a time: each answer takes 8 ms more, and so does the whole of ten."""
     trace = trace_of([(0, 10, 5)] * 10)

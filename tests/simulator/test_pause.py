@@ -18,7 +18,7 @@ from simulator.memory import Memory, Paged
 from simulator.plots import KINDS, timeline_frame
 from simulator.policies import Policy
 from simulator.request import Request
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 from simulator.step import Queue, Step
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from math import nan
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from test_plots_figures import texts
 
 from simulator import InputError
 from simulator.plots import heatmap_figure, pareto_figure, save_figure, search_figure
-from simulator.plots.style import INK
+from simulator.plots.style import INK, svg_of
 
 HEAT = pd.DataFrame([[1.0, nan], [2345.6, 9000.0]], pd.Index(["1", "inf"], name="request_rate"),
                     pd.Index(["8", "64"], name="max_num_seqs"))
@@ -130,3 +131,28 @@ def test_the_same_frame_gives_the_same_bytes(tmp_path: Path, suffix: str) -> Non
                          ("s", lambda: search_figure(SEARCH, "x"))):
         first, second = (save_figure(figure(), tmp_path / f"{name}{at}.{suffix}").read_bytes() for at in (1, 2))
         assert first == second
+
+
+def test_a_heat_map_of_ten_thousand_cells_bears_a_scale_and_no_numbers() -> None:
+    side = 100
+    frame = pd.DataFrame(np.arange(side * side, dtype=float).reshape(side, side), pd.Index(range(side), name="rate"),
+                         pd.Index(range(side), name="max_num_seqs"))
+    frame.iloc[3, 5] = nan
+    figure = heatmap_figure(frame)
+    axes, bar = figure.axes
+    assert not axes.texts
+    assert max(len(axes.get_xticks()), len(axes.get_yticks())) <= 13
+    assert figure.get_size_inches()[1] < 9
+    assert axes.patch.get_hatch()
+    assert bar.get_ylabel() == ""
+    assert len(svg_of(figure)) < 100_000
+
+
+def test_the_sets_of_very_many_loads_share_one_look_and_one_line_of_the_legend() -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"tokens_per_user": rng.random(600), "tokens_per_gpu": rng.random(600), "pareto": True,
+                          "name": "x", "load": [f"rate={at // 6}" for at in range(600)]})
+    figure = pareto_figure(frame)
+    svg_of(figure)    # no warning that the layout has no room
+    words = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert words == ["all points", "100 loads: no other point of the load is better in both"]

@@ -83,7 +83,7 @@ def test_files_of_a_baseline_are_looked_for_where_one_stands(baseline: Path, tmp
     with pytest.raises(InputError, match=r"^policy file victims\.py: No such .* \(the files of \.\./own\.json are "
                                          r"looked for from the folder that one stands in, so go to the one in which"):
         regression.regress("../own.json")
-    with pytest.raises(InputError, match=r"^none\.json: cannot be read \(No such file or directory\)$"):
+    with pytest.raises(InputError, match=r"^none\.json: No such file or directory$"):
         regression.regress("../tight.json", results=["none.json"])
     monkeypatch.chdir(tmp_path)
     assert regression.regress("own.json").passed

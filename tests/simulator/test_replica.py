@@ -15,7 +15,7 @@ from simulator.memory import Memory, Paged
 from simulator.memory.base import Chunks
 from simulator.policies import Policy, Vllm
 from simulator.request import Request
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 from simulator.step import Queue, Step, Wait
 
 

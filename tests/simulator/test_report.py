@@ -234,9 +234,9 @@ def test_definitions_are_of_what_occurs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("content", "message"), [
-    (None, "holds nothing to report"), ("{", "half-written, or no JSON"), ("[]", "has no account of itself"),
+    (None, "holds nothing to report"), ("{", r"is not JSON \("), ("[]", "has no account of itself"),
     ("{}", "has no account of itself"), ('{"account": {}}', "is not as batchsim writes it"),
-    ('{"account": 5}', "is not as batchsim writes it"), ('{"account": "\\ud800"}', "half-written, or no JSON"),
+    ('{"account": 5}', "is not as batchsim writes it"), ('{"account": "\\ud800"}', r"is not JSON \("),
     ('{"account": {"question": "", "answer": [], "facts": [], "warnings": [], "tables": [{}]}}', "a table is not as"),
     (json.dumps({"account": Account("", (), (Table("T", ("a",), (("1", "2"),)),)).plain()}), "do not fit its header")])
 def test_what_cannot_be_told_is_refused_in_one_line(content: str | None, message: str, tmp_path: Path) -> None:

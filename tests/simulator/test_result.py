@@ -17,7 +17,7 @@ from simulator.ledger import SLOT_PARTS
 from simulator.metrics import METRICS, json_keys
 from simulator.policies import StaticBatching, Vllm
 from simulator.result import Result, load
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 
 ROWS = [(0, 4, 1), (0, 4, 3), (0, 4, 2)]
 INF = float("inf")
@@ -262,7 +262,7 @@ def test_metadata_may_not_hide_a_name_of_the_result():
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    (None, "cannot be read"), ("{", "is not JSON"), ("[1]", "holds a list"),
+    (None, "No such file"), ("{", "is not JSON"), ("[1]", "holds a list"),
     ('{"backend": 1}', "lacks completed, duration")])
 def test_what_is_no_result_is_refused_in_one_line(tmp_path, text, message):
     file = tmp_path / "run.json"

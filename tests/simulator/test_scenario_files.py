@@ -149,7 +149,7 @@ def test_a_file_that_is_not_there_and_one_that_is_no_text(write: Write) -> None:
         read_scenario("none.yaml")
     write("")
     Path("bytes.yaml").write_bytes(b"\xff\xfe\x00a")
-    with pytest.raises(InputError, match=r"^bytes.yaml: not a text file$"):
+    with pytest.raises(InputError, match=r"^bytes.yaml: is no text in UTF-8$"):
         read_scenario("bytes.yaml")
 
 

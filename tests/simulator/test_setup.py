@@ -20,7 +20,7 @@ from simulator.gate import VERDICTS
 from simulator.policies import StaticBatching, Vllm
 from simulator.scenario import Scenario
 from simulator.setup import Setup, prepare
-from simulator.simulate import run, simulate
+from simulator.simulation import run, simulate
 from traces import TraceError
 
 TOO_LONG, ENGINE, POOL = VERDICTS.index("longer than max_model_len"), 2, 3
@@ -223,7 +223,7 @@ def test_progress_is_told_to_the_end() -> None:
 CODE = """
 from worlds import trace_of
 from simulator.policies import StaticBatching, Vllm
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 rows = [(13 * at % 977 * 10**6, 5 + at % 90, 1 + 7 * at % 50) for at in range(300)]
 rows.sort()
 for policy, options in ((Vllm(max_num_seqs=9, max_num_batched_tokens=64), {"kv_capacity_tokens": 800}),

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cost_models import Constant
 from simulator import InputError, Scenario, simulate, sweep
@@ -151,6 +153,21 @@ def at(user: float, gpu: float) -> dict[str, float]:
 def test_the_pareto_set_is_what_nobody_beats() -> None:
     points = [at(10, 100), at(20, 50), at(10, 50), at(20, 50), at(5, 100), {"output_throughput": None}]
     assert pareto(points) == [True, True, False, True, False, False]
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6), st.integers(1, 2)), max_size=30))
+def test_the_pareto_set_is_its_definition(drawn: list[tuple[int, int, int]]) -> None:
+    """Against every pair, load by load; ties and doubles are in it together."""
+    records = [record(at(user, gpu), {"rate_scale": load}) for user, gpu, load in drawn]
+    points = [(efficiency(each), load) for each, (_, _, load) in zip(records, drawn, strict=True)]
+    assert pareto(records) == [not any(load == theirs and other != point and other[0] >= point[0]
+                                       and other[1] >= point[1] for other, theirs in points)
+                               for point, load in points]
+
+
+def test_the_pareto_set_of_ten_thousand_points_takes_no_look_at_every_pair() -> None:
+    """All of them in the set: by pairs, 100 million comparisons, half a minute."""
+    assert all(pareto([at(1 + place, 10_001 - place) for place in range(10_000)]))
 
 
 def test_who_turns_requests_away_is_in_no_pareto_set() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from test_cluster import scenario, trace_of
 
 from simulator.errors import InputError
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.tenancy import jain_index
 
 MS = 10 ** 6

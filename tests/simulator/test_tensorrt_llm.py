@@ -19,7 +19,7 @@ from simulator.errors import InputError
 from simulator.gate import VERDICTS
 from simulator.memory import Memory, PagedAhead
 from simulator.policies import POLICIES, Policy, TensorRtLlm, Vllm
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 from simulator.step import Queue, Step
 
 Row = tuple[int, int, int, int]

@@ -17,7 +17,7 @@ from simulator.policies import Tgi
 from simulator.policies.tgi.chunked import chunk_plan
 from simulator.remarks import remarks
 from simulator.request import Request
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 from traces import Trace
 
 WHOLE = {"support_chunking": False, "prefix_caching": False}
@@ -273,6 +273,14 @@ def test_prompts_that_never_fit_a_forward_are_rejected_where_they_are_computed_w
     result = simulate(trace, tgi(**WHOLE), cost_model="constant")
     assert result.requests["reason"].dropna().to_dict() == {1: "prompt longer than the engine takes"}
     assert simulate(trace, tgi(), cost_model="constant").summary()["rejected"] == 0
+
+
+def test_who_comes_to_more_tokens_than_a_padded_batch_may_have_is_rejected() -> None:
+    """A rectangle counts the last token of an answer, too; memory in blocks does not need it."""
+    trace, options = trace_of([(0, 9, 4), (0, 9, 3)]), {"cost_model": "constant", "max_tokens": "exact"}
+    padded = simulate(trace, tgi(requires_padding=True), kv_capacity_tokens=12, **options)
+    assert padded.requests["reason"].dropna().to_dict() == {0: "never fits the KV pool"}
+    assert simulate(trace, tgi(), kv_capacity_tokens=13, **options).summary()["completed"] == 2
 
 
 # Fast and exact

@@ -11,7 +11,7 @@ from worlds import trace_of
 from simulator.errors import InputError
 from simulator.scenario import Scenario, scenario_of
 from simulator.setup import prepare
-from simulator.simulate import simulate
+from simulator.simulation import simulate
 from simulator.studies.compare import compare
 from simulator.traffic import as_read, read_trace, under_load
 from traces import Trace, TraceError

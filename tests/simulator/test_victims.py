@@ -34,7 +34,8 @@ class Walking(Vllm):
 
 @pytest.fixture(autouse=True)
 def _the_latest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vllm_priority, "least_urgent", lambda queue: queue.youngest)
+    monkeypatch.setattr(vllm_priority, "least_urgent_first",
+                        lambda queue: reversed(list(queue.running.values())))
 
 
 def tight(random: Random) -> tuple[list[tuple[int, ...]], list[Prefix], dict[str, Any], int]:

@@ -88,7 +88,7 @@ def test_a_file_of_no_lengths_is_refused(tmp_path, content):
 def test_lengths_come_from_a_regular_file_of_bounded_size(tmp_path, monkeypatch):
     with pytest.raises(TraceError, match=r"^file /dev/zero is no regular"):
         Empirical("/dev/zero")
-    monkeypatch.setattr("traces.strict.MOST_TEXT", 8)
+    monkeypatch.setattr("traces.laws.MOST_NUMBERS", 8)
     (tmp_path / "long.txt").write_text("5\n" * 5)
     with pytest.raises(TraceError, match=r"long\.txt: holds more than"):
         Empirical(str(tmp_path / "long.txt"))

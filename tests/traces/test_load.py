@@ -92,7 +92,7 @@ def test_a_format_that_states_its_unit_takes_no_other(write):
 
 
 def test_options_for_files_do_not_fit_bundled_names():
-    with pytest.raises(TraceError, match="is drawn, not read: format, columns, unit and prompts are for files"):
+    with pytest.raises(TraceError, match="is drawn, not read: format, columns, unit, prompts and lenient are for"):
         load("azure-conv-2023", unit="s")
 
 

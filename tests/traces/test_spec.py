@@ -130,9 +130,11 @@ def test_a_file_that_is_no_spec_is_refused_with_its_name(tmp_path, content, word
     assert "\n" not in str(error.value)
 
 
-def test_a_spec_without_an_end_is_refused(monkeypatch):
-    monkeypatch.setattr("traces.strict.MOST_TEXT", 1 << 20)
-    with pytest.raises(TraceError, match=r"^/dev/zero: holds more than 1 MiB of text$"):
+def test_a_spec_without_an_end_is_refused(tmp_path):
+    (tmp_path / "long.yaml").write_text(" " * ((1 << 20) + 1))
+    with pytest.raises(TraceError, match=r"long.yaml: holds more than 1 MiB of text$"):
+        load(f"gen:{tmp_path / 'long.yaml'}")
+    with pytest.raises(TraceError, match=r"^/dev/zero: is no regular file$"):
         load("gen:/dev/zero")
 
 

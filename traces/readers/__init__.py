@@ -95,8 +95,9 @@ def load(
     if format is not None and format not in READERS:
         raise unknown("trace format", format, READERS)
     if is_drawn(name_or_path):
-        if format or columns or unit or prompts:
-            raise TraceError(f"{name_or_path} is drawn, not read: format, columns, unit and prompts are for files")
+        if format or columns or unit or prompts or lenient:
+            raise TraceError(f"{name_or_path} is drawn, not read: format, columns, unit, prompts and lenient are for "
+                             "files")
         return _cut(drawn(str(name_or_path), seed), asked)
     found = catalogue().get(str(name_or_path))
     path = _existing(name_or_path) if found is None else _fetched(found)

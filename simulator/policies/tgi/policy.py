@@ -13,7 +13,7 @@ from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED, Lengths, Memory
 from simulator.memory.prompts import PromptCached
-from simulator.memory.reserved import Reserved
+from simulator.memory.reserved import Counted, Reserved
 from simulator.policies.base import Policy, flag, positive
 from simulator.policies.tgi.chunked import Chunked
 from simulator.policies.tgi.whole_prompts import WholePrompts
@@ -99,7 +99,7 @@ class Tgi(Policy):
 
     def memory(self, deployment: Deployment, outputs: Lengths) -> Memory:
         if self.requires_padding:
-            return Reserved(self.total_budget)
+            return Counted(self.total_budget)
         blocks = max(0, self.total_budget // self.block_size - 1)    # block 0 is kept for health checks
         return (PromptCached if self.prefix_caching else Reserved)(blocks, self.block_size)
 

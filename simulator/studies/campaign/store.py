@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from simulator.documents import bytes_of, decoded, json_of
 from simulator.errors import InputError
 from simulator.saved import write_whole
 from simulator.scenario import FIELDS, Scenario
@@ -25,6 +26,7 @@ from simulator.version import __version__
 POINTS, LOCK = "points", ".lock"
 PARTS = ["point", "scenario", "simulator_version", "value"]
 """What a file holds: the key of the point, the record of what was asked, who measured it, and what came of it."""
+KEPT = "what was measured before is kept; --resume goes on from there"
 
 
 class Store:
@@ -117,10 +119,12 @@ class Store:
     def _read(self, path: Path) -> Any:
         """The value in a file; None if it is no whole file of ours."""
         try:
-            document = json.loads(path.read_text("utf-8"))
-        except OSError as error:
-            raise unusable(path, error) from None
-        except ValueError:
+            content = bytes_of(path)
+        except InputError as error:
+            raise InputError(f"{error}: {KEPT}") from None
+        try:
+            document = json_of(decoded(content, str(path)), str(path))
+        except InputError:
             document = None
         if isinstance(document, dict) and list(document) == PARTS:
             return document["value"]
@@ -139,4 +143,4 @@ def identity(scenario: Scenario, what: str = "") -> str:
 def unusable(path: Path, error: Exception) -> InputError:
     """What to tell of a file that cannot be written or read, and what comes next."""
     reason = getattr(error, "strerror", None) or str(error)
-    return InputError(f"{path}: {reason}: what was measured before is kept; --resume goes on from there")
+    return InputError(f"{path}: {reason}: {KEPT}")

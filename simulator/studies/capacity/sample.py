@@ -14,7 +14,7 @@ from simulator.distribution import Distribution
 from simulator.metrics import MS, PER_REQUEST, meets
 from simulator.result import Result
 from simulator.scenario import Scenario
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.studies.capacity.following import MATERIAL, lag, outstanding, served, warm_from
 from simulator.studies.capacity.objectives import LATENCIES, Objective, limits_that_would_do, stretch_that_would_do
 from simulator.studies.capacity.windows import shares, worst

@@ -17,7 +17,7 @@ from simulator.policies.making import make_policies
 from simulator.replication import only_one_replica
 from simulator.result import Result
 from simulator.scenario import Scenario, scenario_of
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.studies.contenders import slots_of, under
 from simulator.studies.ending import short_request, tell
 from simulator.studies.explain.answer import Answer

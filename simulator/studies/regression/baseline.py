@@ -12,11 +12,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from simulator.documents import document_of, readable
 from simulator.errors import InputError
-from simulator.saved import readable, write_whole
+from simulator.kinds import BASELINE, meant_as
+from simulator.saved import write_whole
 from simulator.scenarios import read_scenario
 from simulator.scenarios.recording import IN_MEMORY
-from simulator.studies.regression.recorded import read_json, read_side
+from simulator.studies.regression.recorded import read_side
 from simulator.studies.regression.side import Side, number
 from simulator.studies.regression.tolerances import stated
 from simulator.summary import date
@@ -87,8 +89,12 @@ def new_baseline(path: str | os.PathLike[str], side: Side, texts: Mapping[str, s
 
 def read_baseline(path: str | os.PathLike[str]) -> Baseline:
     """The baseline in a file, or a result that stands for one. Raises InputError, one line."""
-    where = os.fspath(path)
-    document = read_json(where)
+    with meant_as(BASELINE, path):
+        return _read(os.fspath(path))
+
+
+def _read(where: str) -> Baseline:
+    document = document_of(where, nan=True)
     if not isinstance(document, Mapping) or document.get("format") != FORMAT:
         return Baseline(where, read_side(where), {}, kept=False)
     if document.get("format_version") != FORMAT_VERSION:

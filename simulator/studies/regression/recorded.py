@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulator.documents import document_of
 from simulator.engine_runs.columns import columns
 from simulator.engine_runs.run import number as seconds
 from simulator.engine_runs.run import tokens
 from simulator.errors import InputError
 from simulator.metrics import json_keys
-from simulator.saved import parsed
 from simulator.scenarios import read_scenario
 from simulator.studies.regression.names import STEM
 from simulator.studies.regression.side import (
@@ -55,20 +54,10 @@ class Latencies(NamedTuple):
 def read_side(path: str | os.PathLike[str]) -> Side:
     """The side in a file. Raises InputError, one line, if it holds no result, or one of a scenario that cannot be."""
     where = os.fspath(path)
-    found = side_of(where, read_json(where))
+    found = side_of(where, document_of(where, nan=True))
     if found.scenario is not None:
         read_scenario(where)
     return found
-
-
-def read_json(where: str) -> Any:
-    """What a file of JSON says. Raises InputError if it is none."""
-    try:
-        return parsed(Path(where))
-    except OSError as error:
-        raise InputError(f"{where}: cannot be read ({error.strerror})") from None
-    except ValueError:
-        raise InputError(f"{where}: is not JSON") from None
 
 
 def side_of(where: str, document: Any) -> Side:

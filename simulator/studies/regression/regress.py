@@ -11,14 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from simulator.documents import readable
 from simulator.errors import InputError
 from simulator.policies import Policy
 from simulator.policies.making import make_policies, reference_of
-from simulator.saved import MANIFEST, readable
+from simulator.saved import MANIFEST
 from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios import ScenarioFile, read_scenario
 from simulator.scenarios.recording import FILES
-from simulator.simulate import Progress, run
+from simulator.simulation import Progress, run
 from simulator.studies.campaign.answers import HOPELESS
 from simulator.studies.regression.baseline import Baseline, entry, new_baseline, read_baseline
 from simulator.studies.regression.causes import differences, stages
@@ -45,7 +46,7 @@ def save(path: str | os.PathLike[str], scenario: Source | None = None, *, result
         scenario: What to run.
         results: JSON of `vllm bench serve` or `batchsim run`; several are repetitions.
         tolerance: By metric, name of the JSON or "all": "exact", "5%", or a number in the metric's own unit.
-        progress: See `simulator.simulate.run`.
+        progress: See `simulator.simulation.run`.
     """
     stated(tolerance or {})
     asked = Scenario() if scenario is None else scenario

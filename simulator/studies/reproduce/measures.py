@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.areas import times
 from simulator.errors import choose
-from simulator.ledger import times
 from simulator.result import Result
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from simulator.result import Result
 from simulator.scenario import Scenario, scenario_of
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.studies.reproduce.measures import measure
 from simulator.studies.reproduce.spec import Run, Search, Spec
 

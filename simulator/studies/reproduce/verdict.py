@@ -16,10 +16,10 @@ from cost_models.strict import build
 from simulator.policies.static import StaticBatching
 from simulator.policies.vllm import Vllm
 from simulator.scenario import Scenario, scenario_of
-from simulator.setup import read_trace
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.studies.reproduce.running import Progress
 from simulator.studies.reproduce.spec import read_file
+from simulator.traffic import read_trace
 
 FACTORS = ("slots", "memory", "padding")
 

@@ -39,9 +39,18 @@ def pareto(records: Sequence[Record]) -> list[bool]:
         most[load] = max(most.get(load, 0.0), share_served(each))
     points = [(load, efficiency(each) if share_served(each) == most[load] else None)
               for load, each in zip(names, records, strict=True)]
-    return [point is not None and not any(_beats(other, point) for theirs, other in points if other and theirs == load)
-            for load, point in points]
+    by_load: dict[str, set[Point]] = {load: set() for load in names}
+    for load, point in points:
+        by_load[load] |= {point} if point else set()
+    sets = {load: _best(of_load) for load, of_load in by_load.items()}
+    return [point in sets[load] for load, point in points]
 
 
-def _beats(other: Point, point: Point) -> bool:
-    return other != point and other[0] >= point[0] and other[1] >= point[1]
+def _best(points: set[Point]) -> set[Point]:
+    """Those of the points that none beats: from the right, each that is higher than all before it."""
+    best, highest = set[Point](), float("-inf")
+    for point in sorted(points, reverse=True):
+        if point[1] > highest:
+            best.add(point)
+            highest = point[1]
+    return best

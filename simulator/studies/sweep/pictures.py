@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from simulator.errors import InputError, choose
 from simulator.metrics import METRICS
 from simulator.studies.sweep.loads import is_load, loads, pareto
-from simulator.studies.sweep.records import INTERACTIVITY, THROUGHPUT, Record, efficiency, varied
+from simulator.studies.sweep.records import INTERACTIVITY, THROUGHPUT, Record, efficiency, hashable, varied
 from simulator.studies.sweep.variants import shown
 from simulator.studies.sweep.words import points, words
 
@@ -34,7 +34,8 @@ def heatmap_frame(records: Sequence[Record], x: str | None = None, y: str | None
     best = min if less_is_better(name) else max
     cells: dict[tuple[Any, Any], float] = {}
     for each in records:
-        at, value = (each.get(axes[0]), each.get(axes[1]) if len(axes) > 1 else ""), each.get(name)
+        at = (hashable(each.get(axes[0])), hashable(each.get(axes[1])) if len(axes) > 1 else "")
+        value = each.get(name)
         if isinstance(value, int | float):
             cells[at] = best(cells.get(at, value), value)
     columns, rows = (_ordered(at[side] for at in cells) for side in (0, 1))

@@ -12,16 +12,21 @@ from collections.abc import Hashable, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
+from simulator.documents import quoted
+from simulator.errors import InputError
 from simulator.result import Result
 from simulator.scenario import FIELDS, Scenario
-from simulator.simulate import run
-from simulator.studies.sweep.served import by_tenant
+from simulator.simulation import run
+from simulator.studies.sweep.served import UNSERVED, by_tenant
 from simulator.summary import LATENCIES, plain
 
 Record = dict[str, Any]
 RUN = "run_number"
 THROUGHPUT, INTERACTIVITY = "tokens_per_gpu", "tokens_per_user"
 """Output tokens a second for each GPU, and for each user while the answer comes: what the Pareto set weighs."""
+RECKONED = ("output_throughput", "median_tpot_ms", "mean_tpot_ms", "tensor_parallel_size", "replicas", "completed",
+            *UNSERVED)
+LARGEST = 1e300
 
 
 def summary(scenario: Scenario, percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES) -> Record:
@@ -39,6 +44,14 @@ def record(measured: Mapping[str, Any], values: Mapping[str, Any], number: int =
     """A flat record: what was varied comes last, and under its own name only once."""
     return {**{name: value for name, value in measured.items() if name not in values}, RUN: number,
             **{name: _cell(value) for name, value in values.items()}}
+
+
+def checked(each: Record, where: str) -> Record:
+    """A record of a file, if what is reckoned with are numbers. Raises InputError."""
+    for name in RECKONED:
+        if not isinstance(value := each.get(name), int | float | None) or abs(value or 0) > LARGEST:
+            raise InputError(f"{where}: {name} must be a number or null, not {quoted(value)}")
+    return each
 
 
 def knob_of(measured: Mapping[str, Any], knob: str) -> Any:
@@ -61,7 +74,7 @@ def varied(records: Sequence[Record]) -> list[str]:
     """Names of what was varied, and differs: all after `run_number`, then fields of a scenario that follow from it."""
     own = [name for each in records for name in values_of(each)]
     follow = [name for name in FIELDS if all(each.get(name) is not None for each in records)]
-    return [name for name in dict.fromkeys([*own, *follow]) if len({_hashable(each.get(name)) for each in records}) > 1]
+    return [name for name in dict.fromkeys([*own, *follow]) if len({hashable(each.get(name)) for each in records}) > 1]
 
 
 def efficiency(each: Record) -> tuple[float, float] | None:
@@ -88,5 +101,6 @@ def _cell(value: Any) -> Any:
     return plain(value)
 
 
-def _hashable(value: Any) -> Hashable:
+def hashable(value: Any) -> Hashable:
+    """The value, or how it is spelled where it is a list."""
     return value if isinstance(value, Hashable) else repr(value)

@@ -16,7 +16,8 @@ from simulator.memory.base import UNLIMITED
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policy, policy_class
 from simulator.scenario import FIELDS as ASKED
-from simulator.scenario import MAPPINGS, Scenario
+from simulator.scenario import Scenario
+from simulator.scenario_checks import MAPPINGS
 
 Values = Mapping[str, Any]
 """A value by name: what one variant differs in."""

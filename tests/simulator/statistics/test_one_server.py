@@ -15,7 +15,7 @@ from worlds import trace_of
 
 from simulator.result import Result
 from simulator.scenario import Scenario
-from simulator.simulate import run
+from simulator.simulation import run
 from simulator.statistics import (
     Interval,
     batch_means,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from traces import WRITERS, Trace, convert
 
-SAMPLES = Path(__file__).parent / "samples"
+SAMPLES = Path(__file__).parent / "traces" / "samples"
 
 
 def _tar(files: dict[str, bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""simulate: one scenario in, one Result out.
+"""simulation: one scenario in, one Result out.
 
 It wires the parts together, runs the clock and checks that nobody got lost.
 """

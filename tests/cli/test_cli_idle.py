@@ -1,0 +1,69 @@
+"""A flag that decides nothing is refused, or told of: nobody is left to think that it was heeded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from simulator.idle import idle
+from simulator.scenario import FIELDS, Scenario
+
+Call = Callable[..., tuple[int, str, str]]
+Refused = Callable[..., str]
+
+REFUSED = [
+    ("run --burstiness 2", "--burstiness has no effect: it spaces new arrivals, and these are the trace's own: give "
+                           "request_rate, or a ramp or a stage of shape"),
+    ("run --load saturated --rate-scale 2", "--rate-scale has no effect: with load saturated every request comes at 0: "
+                                            "give load trace"),
+    ("run --load saturated --request-rate 2", "--request-rate has no effect: with load saturated every request comes "
+                                              "at 0: give load trace"),
+    ("run --retry-backoff 3", "--retry-backoff has no effect: nothing is sent again: give max_retries"),
+    ("run --max-replicas 3", "--max-replicas has no effect: without autoscale there are as many replicas as replicas "
+                             "says"),
+    ("run --router random", "--router has no effect: there is one replica to choose from: give replicas"),
+    ("run --kv-capacity-tokens 9000 --gpu-memory-utilization 0.5", "--gpu-memory-utilization has no effect: "
+     "kv_capacity_tokens says how large the KV cache is: give one of them"),
+    ("run --scheduler-overhead static:1,1", "--scheduler-overhead has no effect: it is that of static, and the policy "
+                                            "is vllm"),
+    ("baseline save --cooldown 3", "--cooldown has no effect: without autoscale there are as many replicas as replicas "
+                                   "says"),
+    ("compare --scheduler-overhead tgi:1,1", "--scheduler-overhead has no effect: it is that of tgi, and the policy is "
+                                             "static"),
+    ("compare --isolation", "--isolation has no effect: a run tells it: batchsim run --isolation"),
+    ("why --rate-scale 2", "--rate-scale has no effect: with load saturated every request comes at 0: give load trace"),
+    ("why --max-switches 3", "--max-switches has no effect: it is for --shapley"),
+    ("explain --rate-scale 2", "--rate-scale has no effect: --request-rate sets the load of the last two questions, "
+                               "and everything else is saturated"),
+    ("plan --goodput ttft:500 --replicas 2", "--replicas has no effect: that is what is looked for: give --find rate"),
+    ("sweep --vary max_num_seqs=1,2 --trials 3", "--trials is for a search: give --tune, or leave it out"),
+    ("plan --retries 3", "unknown option '--retries': did you mean '--max-retries'?"),
+    ("list --seed 3", "unknown option '--seed': see `batchsim list --help`"),
+]
+HEEDED = ["--burstiness 2 --request-rate 5", "--burstiness 2 --shape ramp:1-10/9s", "--retry-backoff 3 --max-retries 1",
+          "--router random --replicas 2", "--scheduler-overhead vllm:1,1", "--scheduler-overhead all:1,1",
+          "--autoscale queue:1 --max-replicas 2 --startup-delay 1 --cooldown 1 --min-replicas 1 --router random"]
+
+
+@pytest.mark.parametrize(("line", "told"), REFUSED)
+def test_a_flag_without_effect_is_refused(line: str, told: str, refused: Refused) -> None:
+    assert refused(*line.split()) == told
+
+
+@pytest.mark.parametrize("line", HEEDED)
+def test_a_flag_with_an_effect_is_not(line: str, batchsim: Call) -> None:
+    assert batchsim("run", "--num-prompts", "3", "--json", *line.split())[0] == 0
+
+
+def test_what_one_point_of_a_sweep_heeds_is_heeded(batchsim: Call) -> None:
+    line = "sweep --num-prompts 3 --workers 1 --router random --cooldown 5 --vary replicas=1,2"
+    status, _, err = batchsim(*line.split())
+    assert status == 0
+    assert "--router" not in err
+    assert "batchsim: --cooldown has no effect: without autoscale" in err
+
+
+def test_what_is_idle_is_a_field() -> None:
+    full = Scenario(load="saturated", kv_capacity_tokens=100, scheduler_overhead={"tgi": (1, 1)})
+    assert {"rate_scale", "router", "scheduler_overhead"} < set(idle(full)) < {*FIELDS}
