@@ -23,6 +23,8 @@ LEAST_FLUSH = 200_000_000
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 MARKS = ("A100", "H100", "H200", "B200", "L40S", "4090", "PRO 6000")
 """What the names of GPUs that batchsim knows have in them, and how it calls those."""
+ALIKE = 0.05
+"""By which share of its memory a device may differ from the GPU of its name: drivers and ECC take some of it."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +70,17 @@ class Machine:
                       driver, shown)
 
     def gpu_id(self) -> str:
-        """How batchsim calls it: the GPU it knows by that name with the nearest memory, else the device's own name."""
+        """How batchsim calls it: the GPU it knows by that name with as much memory, else the device's own name.
+
+        A part of a GPU and a kin of other memory are thus other devices; a PCIe card is not told from an SXM module.
+        """
         name = self.describe().name
         marks = [mark for mark in MARKS if mark in name]
-        alike = [gpu for gpu in GPUS.values() if marks and marks[0].lower().replace(" ", "-") in gpu.name]
-        if not alike:
-            return "-".join("".join(char if char.isalnum() else " " for char in name.lower()).split())
-        return min(alike, key=lambda gpu: abs(gpu.device_bytes - self.memory_bytes)).name
+        for gpu in GPUS.values():
+            named = bool(marks) and marks[0].lower().replace(" ", "-") in gpu.name
+            if named and abs(gpu.device_bytes - self.memory_bytes) <= ALIKE * gpu.device_bytes:
+                return gpu.name
+        return "-".join("".join(char if char.isalnum() else " " for char in name.lower()).split())
 
 
 def machine(device: str) -> Machine:

@@ -39,6 +39,11 @@ def as_read(scenario: Scenario) -> Scenario:
     return scenario if scenario.read is not None else scenario.but(read=read_trace(scenario))
 
 
+def with_trace(scenario: Scenario, trace: Trace) -> Scenario:
+    """The scenario with this trace as it is: nothing is mixed in, left out or repeated, for that has been done."""
+    return scenario.but(trace=trace, read=None, reading={}, mix={}, tenants={}, sample=None, repeat=1)
+
+
 def composed(scenario: Scenario) -> Trace:
     """The trace with all that is mixed in, of those tenants, as that sample, so many times."""
     trace = _loaded(scenario.trace, scenario, scenario.reading)

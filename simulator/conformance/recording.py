@@ -118,6 +118,21 @@ def known_fields(row: Line, known: tuple[str, ...], where: str) -> None:
         choose(f"field in {where}:", field, known)
 
 
+def known_options(recording: Recording, known: Line) -> Line:
+    """A recording's options with the engine's own for those that it leaves out; a comment may stand among them."""
+    for name in recording.options:
+        choose(f"option in {recording.paths['options']}:", name, [*known, "comment"])
+    return known | recording.options
+
+
+def name_of(row: Line, where: str) -> str:
+    """The id of a request."""
+    name = row.get("id")
+    if not isinstance(name, str) or not name:
+        raise InputError(f"{where}: id must be a word, not {name!r}")
+    return name
+
+
 def whole(row: Line, field: str, where: str, *, least: int | None = 0, most: int = UNLIMITED,
           default: int | None = None) -> int:
     """A whole number of a row; `default` if it is absent. Raises InputError for anything else."""

@@ -33,9 +33,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cost_models import choose
 from simulator.conformance.engine import Case, Clock, Decision
-from simulator.conformance.recording import Line, Recording, known_fields, whole
+from simulator.conformance.recording import Line, Recording, known_fields, known_options, name_of, whole
 from simulator.conformance.vllm import chain
 from simulator.deployment import Deployment
 from simulator.errors import InputError
@@ -107,10 +106,7 @@ def sglang_case(recording: Recording, policy: type[Sglang] = Sglang) -> SglangCa
 
 def options_of(recording: Recording) -> Line:
     """A recording's options, the defaults filled in."""
-    where, given = str(recording.paths["options"]), recording.options
-    for name in given:
-        choose(f"option in {where}:", name, [*OPTIONS, "comment"])
-    options = OPTIONS | given
+    where, options = str(recording.paths["options"]), known_options(recording, OPTIONS)
     for name in ("max_total_tokens", "context_len"):
         whole(options, name, where, least=2)
     return options
@@ -126,9 +122,7 @@ def _policy(options: Line, ignore_eos: bool, kind: type[Sglang]) -> Sglang:
 
 def _checked(row: Line, where: str) -> Line:
     known_fields(row, REQUEST, where)
-    name = row.get("id")
-    if not isinstance(name, str) or not name:
-        raise InputError(f"{where}: id must be a word, not {name!r}")
+    name_of(row, where)
     whole(row, "max_tokens", where, least=1)
     whole(row, "output_len", where, least=1, default=row["max_tokens"])
     whole(row, "arrival", where, default=0)

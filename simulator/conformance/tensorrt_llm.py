@@ -25,9 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cost_models import choose
 from simulator.conformance.engine import Case, Clock, Decision, Row, in_order
-from simulator.conformance.recording import MOST_BLOCKS, Line, Recording, known_fields, whole
+from simulator.conformance.recording import MOST_BLOCKS, Line, Recording, known_fields, known_options, name_of, whole
 from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.policies.tensorrt_llm import TensorRtLlm
@@ -99,21 +98,15 @@ def _policy(options: Line, kind: type[TensorRtLlm]) -> TensorRtLlm:
 
 def options_of(recording: Recording) -> Line:
     """A trace's options, checked where no policy does it, the defaults filled in."""
-    where, given = str(recording.paths["options"]), recording.options
-    for name in given:
-        choose(f"option in {where}:", name, [*OPTIONS, "comment"])
-    options = OPTIONS | given
-    whole(given, "num_blocks", where, least=1, most=MOST_BLOCKS)
+    options = known_options(recording, OPTIONS)
+    whole(recording.options, "num_blocks", str(recording.paths["options"]), least=1, most=MOST_BLOCKS)
     return options
 
 
 def _request(row: Line, where: str) -> tuple[Request, int]:
     known_fields(row, REQUEST, where)
-    name = row.get("id")
-    if not isinstance(name, str) or not name:
-        raise InputError(f"{where}: id must be a word, not {name!r}")
     declared, output = whole(row, "max_tokens", where, least=1), whole(row, "output_len", where, least=1)
     if output > declared:
         raise InputError(f"{where}: output_len ({output}) must be at most max_tokens ({declared})")
     return Request(0, whole(row, "arrival", where, default=0), whole(row, "prompt_len", where, least=1), declared,
-                   name=name), output
+                   name=name_of(row, where)), output

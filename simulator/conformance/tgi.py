@@ -30,9 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from cost_models import choose
 from simulator.conformance.engine import Case, Clock, Decision, in_order
-from simulator.conformance.recording import Line, Recording, known_fields, whole
+from simulator.conformance.recording import Line, Recording, known_fields, known_options, name_of, whole
 from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED
@@ -84,10 +83,9 @@ def tgi_case(recording: Recording, policy: type[Tgi] = Tgi, **knobs: object) -> 
 
     `knobs` overrule the recording's.
     """
-    where, given = str(recording.paths["options"]), recording.options
-    for name in given:
-        choose(f"option in {where}:", name, [*OPTIONS, "comment"])
-    options = OPTIONS | {name: value for name, value in given.items() if name in OPTIONS}
+    where = str(recording.paths["options"])
+    options = known_options(recording, OPTIONS)
+    options.pop("comment", None)
     total = whole(options, "max_batch_total_tokens", where, least=1)
     whole(options, "max_batch_prefill_tokens", where, least=1)
     deployment = Deployment(kv_capacity_tokens=total)
@@ -105,13 +103,10 @@ def tgi_case(recording: Recording, policy: type[Tgi] = Tgi, **knobs: object) -> 
 
 def _request(row: Line, where: str) -> tuple[Request, int]:
     known_fields(row, REQUEST, where)
-    name = row.get("id")
-    if not isinstance(name, str) or not name:
-        raise InputError(f"{where}: id must be a word, not {name!r}")
     declared = whole(row, "max_tokens", where, least=1)
     output = whole(row, "output_len", where, least=1, default=declared)
     if output > declared:
         raise InputError(f"{where}: output_len ({output}) must be at most max_tokens ({declared})")
     request = Request(0, whole(row, "arrival", where, default=0), whole(row, "prompt_len", where, least=1), declared,
-                      name=name)
+                      name=name_of(row, where))
     return request, output

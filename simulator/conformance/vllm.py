@@ -34,9 +34,8 @@ from typing import Any
 
 import numpy as np
 
-from cost_models import choose
 from simulator.conformance.engine import Case, Clock, Decision, Totals, as_far
-from simulator.conformance.recording import MOST_BLOCKS, Line, Recording, known_fields, whole
+from simulator.conformance.recording import MOST_BLOCKS, Line, Recording, known_fields, known_options, name_of, whole
 from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.policies.vllm import Vllm
@@ -137,10 +136,7 @@ def _policy(options: Line, kind: type[Vllm]) -> tuple[Vllm, Deployment]:
 
 def options_of(recording: Recording) -> Line:
     """A recording's options, checked where no policy does it, the defaults filled in."""
-    where, given = str(recording.paths["options"]), recording.options
-    for name in given:
-        choose(f"option in {where}:", name, [*OPTIONS, "comment"])
-    options = OPTIONS | given
+    where, options = str(recording.paths["options"]), known_options(recording, OPTIONS)
     for name, least in WHOLE.items():
         whole(options, name, where, least=least, most=MOST_BLOCKS)
     if options["clock"] not in ("step", "us"):
@@ -166,9 +162,7 @@ def requests_of(recording: Recording, options: Line) -> list[Request]:
 
 def _request(row: Line, where: str, options: Line, blocks: dict[Any, int]) -> Request:
     known_fields(row, REQUEST, where)
-    name, field = row.get("id"), f"arrival_{options['clock']}"
-    if not isinstance(name, str) or not name:
-        raise InputError(f"{where}: id must be a word, not {name!r}")
+    name, field = name_of(row, where), f"arrival_{options['clock']}"
     if (other := "arrival_us" if field == "arrival_step" else "arrival_step") in row:
         raise InputError(f"{where}: clock is {options['clock']}, so give {field} instead of {other}")
     prompt, prefix = _prompt(row, where, options["block_size"], blocks)

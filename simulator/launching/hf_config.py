@@ -28,8 +28,8 @@ def fields_of_folder(folder: Path) -> Fields:
     if kind not in ARCHITECTURES:
         raise InputError(f"--from: {path} is of architecture {kind}, whose shape is not known here ("
                          f"{', '.join(ARCHITECTURES)}): give --model with a YAML file that has it")
-    quantized = config.get("quantization_config")
-    method = quantized.get("quant_method") if isinstance(quantized, dict) else quantized or None
+    quantized = config.get("quantization_config") or None
+    method = quantized.get("quant_method", "unnamed") if isinstance(quantized, dict) else quantized
     if method not in (None, "fp8"):
         raise InputError(f"--from: {path} has {method} weights, which are not modelled: give --model and --dtype")
     return {"model": _shape(config, kind, path), **({"dtype": "fp8"} if method else {})}

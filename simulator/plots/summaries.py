@@ -56,7 +56,8 @@ def plot_latencies_of(runs: Runs, names: list[str], ax: Axes) -> Axes:
             if _known(run, name):
                 _span(ax, row + (turn - (len(runs) - 1) / 2) * step, _values(run, name), colour)
         ax.plot([], [], color=colour, linewidth=4, label=label)
-    ax.set(xlabel="ms: median to p99, the mean as a dot", xscale="log", ylim=(len(names) - 0.4, -0.6))
+    told = "ms: median to p99, the mean as a dot"
+    ax.set(xlabel="; ".join([told, *_at_zero(runs)]), xscale="log", ylim=(len(names) - 0.4, -0.6))
     plain_numbers(ax.xaxis)
     ax.set_yticks(range(len(names)), [METRICS[name].label for name in names])
     ax.tick_params(axis="y", length=0)
@@ -69,6 +70,13 @@ def plot_latencies_of(runs: Runs, names: list[str], ax: Axes) -> Axes:
 def _known(run: Mapping[str, Any], name: str) -> bool:
     """Whether all three values are there, and above 0 for an axis of logarithms."""
     return all(run.get(key) for key in _keys(name))
+
+
+def _at_zero(runs: Runs) -> list[str]:
+    """That some latencies cannot be shown on such an axis, if so."""
+    names = [METRICS[name].label for name in LATENCIES
+             if any(run.get(f"median_{name}_ms") == 0 for run in runs.values())]
+    return [f"{' and '.join(names)}: not shown where the median is 0"] if names else []
 
 
 def _keys(name: str) -> tuple[str, str, str]:

@@ -6,14 +6,15 @@ Knobs have defaults where their policy is a bundled one; those of any other are 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from simulator.policies import POLICIES
 from simulator.report.elements import Markup, element, lines, table
 from simulator.report.reading import Chapter
-from simulator.scenario import Scenario
+from simulator.scenario import FIELDS
 from simulator.scenarios.recording import plain
+from simulator.scenarios.template import default_of
 from simulator.tables import Table
 
 
@@ -34,7 +35,7 @@ def _fields(chapter: Chapter) -> Iterator[tuple[str, str]]:
     """The fields that differ; those of the policies that were compared are told with the question."""
     apart = {"knobs", *(("policy",) if chapter.policies else ())}
     for name, value in chapter.scenario.items():
-        if name not in apart and (name not in Scenario.__dataclass_fields__ or value != _default(name)):
+        if name not in apart and (name not in FIELDS or value != plain(default_of(name))):
             yield name, _shown(value)
 
 
@@ -50,10 +51,3 @@ def _knobs(chapter: Chapter) -> Iterator[tuple[str, str]]:
 
 def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _default(name: str) -> Any:
-    """The default of a field, as its record has it."""
-    field = Scenario.__dataclass_fields__[name]
-    made: Any = field.default_factory() if callable(field.default_factory) else field.default
-    return dict(made) if isinstance(made, Mapping) else made

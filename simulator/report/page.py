@@ -70,7 +70,7 @@ def _article(chapter: Chapter, key: str) -> Markup:
 def _sections(chapter: Chapter) -> Iterator[tuple[str, Markup | None]]:
     account = chapter.account
     yield "Answer", _answer(account.answer)
-    yield "Warnings", items(account.warnings) if account.warnings else element("p", "There is nothing to warn of.")
+    yield "Warnings", items(account.warnings) if account.warnings else element("p", "The runs gave none.")
     yield "Figures", lines(*map(_figure, chapter.pictures))
     yield "Tables", lines(*map(table, account.tables))
     yield "Inputs", definitions(fact for fact in _facts(account) if fact[0] not in TRUST)

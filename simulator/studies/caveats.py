@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 """Called with (what runs, studies done, studies in all)."""
 HOST_MS = (0.1, 0.016)
-"""What a scheduler written in Python takes on the CPU: ms a step, and for each running request."""
+"""What a scheduler written in Python takes on the CPU: ms a step, and for each running request.
 
+A line through what vLLM's took on one CPU: 0.1 ms a step at 3 running requests and 2.2 ms at 128.
+"""
 TENANT = "tenant"
 SETTING = "llama-3.1-8b in bf16 on one h100-80, cost model llama-3.1-8b-h100-80-bf16"
 """What all studies have in common, in words."""
@@ -86,8 +88,9 @@ def one_at_a_time(seed: int) -> Caveat:
         f"takes {HOST_MS[0]:g} ms a step and {HOST_MS[1]:g} ms a request (--scheduler-overhead)",
         "output tokens/s", rates["vllm"] / rates["static"],
         f"With nobody else there is no slot to refill and no batch to grow, so there is nothing to gain. The scheduler "
-        f"still runs at every step, and its {sum(HOST_MS):.2f} ms of host time are lost out of {step_ms:.1f} ms; a "
-        "static loop decides once a batch.", rates)
+        f"still runs at every step, and its {sum(HOST_MS):.2f} ms of host time are lost out of {step_ms:.1f} ms, "
+        "unless the engine plans a step while the GPU is busy with the one before; a static loop decides once a "
+        "batch.", rates)
 
 
 def equal_lengths(seed: int) -> Caveat:

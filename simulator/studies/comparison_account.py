@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from simulator.account import Account
+from simulator.studies.differences import UNMEASURED
 from simulator.studies.facts import inputs, warnings
 from simulator.studies.ratios import RATIOS
 from simulator.studies.sections import span, tables
@@ -20,7 +21,7 @@ def account(found: Comparison) -> Account:
     trace = found.results[first, "trace"].setup.trace
     question = f"What is {' or '.join(others)} worth over {first} on {trace.name}?"
     return Account(question, (*served(found), *felt(found), *_sure(found), *_ends(found)), tuple(tables(found)),
-                   tuple(inputs(found)), (*warnings(found), *_chance(found)))
+                   tuple(inputs(found)), (*warnings(found), *(() if found.certainty else (UNMEASURED,))))
 
 
 def served(found: Comparison) -> Iterator[str]:
@@ -54,11 +55,6 @@ def _sure(found: Comparison) -> Iterator[str]:
         if each.figure == "deployed" and each.ratio is not None:
             yield (f"Over {found.certainty.count} replications, {each.label} over {found.labels[0]} as deployed lies "
                    f"between {each.ratio.low:.2f}x and {each.ratio.high:.2f}x ({each.ratio.level:.0%} interval).")
-
-
-def _chance(found: Comparison) -> list[str]:
-    said = "how far chance moves these differences was not measured; replications give intervals"
-    return [] if found.certainty else [said]
 
 
 def _ends(found: Comparison) -> Iterator[str]:

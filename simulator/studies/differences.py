@@ -19,6 +19,9 @@ FIGURES = {"request_throughput": "requests/s", "output_throughput": "output toke
               for stem, word in (("median", "median"), ("p99", "p99"))}}
 """What is compared, by its name in the records, in words."""
 
+UNMEASURED = "how far chance moves these differences was not measured; replications give intervals"
+"""The warning wherever runs differ and each was made once."""
+
 Records = Mapping[str, Sequence[Mapping[str, Any]]]
 """By label, a record a replication; the first label is the baseline."""
 Side = Sequence[float | None]

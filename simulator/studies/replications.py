@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from simulator import checks
 from simulator.errors import InputError
 from simulator.scenario import Scenario
-from simulator.traffic import as_read, read_trace, under_load
+from simulator.traffic import as_read, read_trace, under_load, with_trace
 
 LEAST = 2
 """Fewer replications than that say nothing of chance."""
@@ -61,6 +61,6 @@ def windows(scenario: Scenario, count: int) -> tuple[Scenario, ...]:
     if not size:
         raise InputError(f"{count} replications need as many requests, and trace {trace.name} has {len(trace)}: "
                          "ask for fewer")
-    whole = scenario.but(trace=trace, reading={}, mix={}, tenants={}, sample=None, repeat=1)
+    whole = with_trace(scenario, trace)
     return tuple(whole.but(trace=trace.slice(at * size, (at + 1) * size), seed=scenario.seed + at)
                  for at in range(count))

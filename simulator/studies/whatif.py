@@ -17,7 +17,7 @@ from simulator.scenario import Scenario, scenario_of
 from simulator.simulation import run
 from simulator.studies.sections import measured
 from simulator.tables import Table
-from simulator.traffic import as_read, read_trace
+from simulator.traffic import as_read, read_trace, with_trace
 from traces import Trace
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 SHOWN = ("completed", "rejected", "duration", "request_throughput", "output_throughput", "ttft", "tpot", "e2el",
          "slot_utilization", "mean_batch_size", "kv_usage_max", "preemptions")
 """Metrics of the table, by their names in METRICS."""
-AS_IT_IS: dict[str, Any] = {"reading": {}, "mix": {}, "tenants": {}, "sample": None, "repeat": 1}
-"""Fields that make a trace of what was recorded, where it has been made already."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +91,7 @@ class WhatIf:
     def _spread(self, power: float) -> Scenario:
         """The scenario with these outputs; its trace is then one in memory, of which nothing more is to be made."""
         trace = traces.spread(self.trace, power)
-        return self.scenario if power == 1 else self.scenario.but(trace=trace, **AS_IT_IS)
+        return self.scenario if power == 1 else with_trace(self.scenario, trace)
 
 
 def what_if(trace: Trace | str = "azure-conv-2023", **options: Any) -> WhatIf:

@@ -8,6 +8,7 @@ from worlds import trace_of
 import simulator as sim
 from cost_models import Biased, Constant
 from simulator.errors import InputError
+from simulator.facts import UNTRIED
 from simulator.remarks import band_remark
 from simulator.scenario import scenario_of
 
@@ -45,6 +46,11 @@ def test_the_run_itself_is_untouched() -> None:
 def test_stated_is_what_the_cost_model_states() -> None:
     found = run(cost_model="auto", error_band="stated").summary()
     assert found["error_band_percent"] == pytest.approx(1.06)    # the H100 profile: the bias of its prefill
+
+
+def test_a_band_of_kernel_times_says_that_no_engine_was_held_against_them() -> None:
+    said, given = (band_remark(run(cost_model="auto", error_band=band)) for band in ("stated", 1.06))
+    assert said == f"{given}; held against the times of single kernels, for {UNTRIED}"
 
 
 def test_without_a_stated_error_it_says_so() -> None:

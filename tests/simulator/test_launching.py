@@ -163,6 +163,10 @@ def test_a_model_in_a_folder_has_the_shape_of_its_config(tmp_path: Path) -> None
     ({"hidden_size": None}, "lacks hidden_size"),
     ({"num_key_value_heads": 5}, "heads (32) must be a multiple of kv_heads (5)"),
     ({"quantization_config": {"quant_method": "awq"}}, "has awq weights, which are not modelled"),
+    ({"quantization_config": {"bits": 4}}, "has unnamed weights, which are not modelled"),
+    ({"quantization_config": "gptq"}, "has gptq weights, which are not modelled"),
+    ({"architectures": 5}, "is of architecture none, whose shape is not known here"),
+    ({"architectures": [["LlamaForCausalLM"]]}, "whose shape is not known here"),
 ])
 def test_a_config_that_says_another_shape(change: dict[str, Any], told: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(CONFIG | change))

@@ -272,6 +272,14 @@ def test_published_conversations_make_a_small_file(shared, tmp_path):
     assert 20_000 < written < 500_000
 
 
+def test_a_latency_that_a_logarithmic_axis_cannot_show_is_named() -> None:
+    run = {f"{stem}_{name}_ms": value for name, median in (("ttft", 20), ("queue_time", 0))
+           for stem, value in (("median", median), ("mean", 30), ("p99", 60))}
+    (ax,) = latencies_figure({"a": run}).axes
+    assert ax.get_xlabel() == "ms: median to p99, the mean as a dot; queue time: not shown where the median is 0"
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["TTFT"]
+
+
 def test_a_logarithmic_axis_has_plain_numbers_and_dollars_are_dollars() -> None:
     run = {f"{stem}_ttft_ms": value for stem, value in (("median", 20_000), ("mean", 30_000), ("p99", 60_000))}
     drawn = svg_of(latencies_figure({"a_$5_$6_^": run}))

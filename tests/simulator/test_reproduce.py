@@ -56,6 +56,14 @@ def test_a_specification_is_run_and_judged() -> None:
     assert batches.value == pytest.approx(10 / 0.04)
 
 
+def test_a_rung_over_one_that_measured_nothing_has_no_factor_and_the_ladder_no_whole() -> None:
+    spec = tiny()
+    measured: dict[tuple[str, str], float | None] = {**run_spec(spec), ("one", spec.ladder_metric): None}
+    ladder = ladder_of(spec, measured)
+    assert [step.factor for step in ladder] == [None, None]
+    assert Reproduction(spec, findings_of(spec, measured), ladder).tables()[1].rows[-1] == ("all of it", "", "-")
+
+
 def test_each_run_is_made_once_and_progress_ends_at_all_of_them() -> None:
     told: list[tuple[str, int, int]] = []
     run_spec(tiny(), lambda *words: told.append(words))

@@ -10,6 +10,7 @@ from worlds import trace_of
 
 from cost_models import Constant
 from simulator.errors import InputError
+from simulator.studies.differences import UNMEASURED
 from simulator.studies.sweep import Sweep, sweep
 from simulator.studies.sweep.means import averaged
 from simulator.studies.sweep.tables import certainty, table
@@ -59,6 +60,7 @@ def test_once_each_says_nothing_of_chance() -> None:
 
 def test_seeds_are_shared_by_all_points_whatever_their_rate() -> None:
     found = sweep(num_prompts=10, vary={"request_rate": [2, 4]}, replications=2, seed=5)
+    assert UNMEASURED not in found.account().warnings
     assert [(each["request_rate"], each["seed"]) for each in found.records] == [(2, 5), (2, 6), (4, 5), (4, 6)]
     digests = [each["trace_digest"] for each in found.records]
     assert digests[:2] == digests[2:]

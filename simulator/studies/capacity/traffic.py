@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from simulator.studies.capacity.changes import changed
 from simulator.studies.capacity.objectives import Objective
 from simulator.studies.replications import is_drawn
 from simulator.throughput import SECOND, offered_rate
-from simulator.traffic import as_read, read_trace, under_load
+from simulator.traffic import as_read, read_trace, under_load, with_trace
 
 ALONE = 500
 """Requests that are looked at by themselves."""
@@ -154,12 +153,11 @@ def scaled(scenario: Scenario, scale: float) -> Scenario:
 
 def _settled(scenario: Scenario) -> Scenario:
     """The same with its trace read, and with rates over time turned into arrivals, which can be made faster."""
-    plain: dict[str, Any] = {"trace": read_trace(scenario), "read": None, "reading": {}, "mix": {}, "tenants": {},
-                             "sample": None, "repeat": 1}
-    settled = scenario.but(**plain)
+    trace = read_trace(scenario)
+    settled = with_trace(scenario, trace)
     if scenario.shape is None:
         return settled
-    return settled.but(trace=under_load(plain["trace"], settled), shape=None, request_rate=None, rate_scale=1.0,
+    return settled.but(trace=under_load(trace, settled), shape=None, request_rate=None, rate_scale=1.0,
                        cap_gaps=None, num_prompts=None)
 
 

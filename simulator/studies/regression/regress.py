@@ -34,7 +34,8 @@ Source = Scenario | ScenarioFile | str | os.PathLike[str]
 Paths = Sequence[str | os.PathLike[str]]
 Told = Callable[[str, int, int], None]
 """Called with (the baseline that is compared, baselines done, baselines in all)."""
-TRAFFIC = ("trace", "mix")
+SOURCES = ("trace", "mix")
+"""Fields of a scenario that may name files."""
 
 
 def save(path: str | os.PathLike[str], scenario: Source | None = None, *, results: Paths = (),
@@ -188,7 +189,7 @@ def _current(known: Baseline, asked: ScenarioFile | None, scenario: Source | Non
     if asked is None:
         raise InputError(f"{known.path}: has no scenario to run again: give the current measurement with --result, or "
                          "a scenario to hold against it")
-    read_scenario(known.path).check(*(name for name in TRAFFIC if name not in changes))
+    read_scenario(known.path).check(*(name for name in SOURCES if name not in changes))
     return _scenario(asked, **changes)
 
 

@@ -133,7 +133,8 @@ class Reproduction:
         rows = [(step.what, number(step.value), "" if step.factor is None else f"x {step.factor:.2f}")
                 for step in self.ladder]
         if rows:
-            rows.append(("all of it", "", f"x {prod(factors):.2f}"))
+            whole = f"x {prod(factors):.2f}" if len(factors) == len(self.ladder) - 1 else "-"
+            rows.append(("all of it", "", whole))
         unit = METRICS[self.spec.ladder_metric].label
         return Table(f"{self.name}: what each change is worth, in this order", ("", unit, "factor"), tuple(rows))
 

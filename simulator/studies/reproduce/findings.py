@@ -102,7 +102,7 @@ class Step:
         what: What changes.
         run: The run in which it has.
         value: What the ladder measures there.
-        factor: Over the rung before; None for the first.
+        factor: Over the rung before; None for the first, and over one that measured nothing.
     """
 
     what: str
@@ -119,7 +119,7 @@ def findings_of(spec: Spec, measured: Measured) -> tuple[Finding, ...]:
 def ladder_of(spec: Spec, measured: Measured) -> tuple[Step, ...]:
     """The ladder of a specification; empty where it has none."""
     values = [measured[rung.run, spec.ladder_metric] or 0.0 for rung in spec.ladder]
-    factors: Sequence[float | None] = [None, *(above / below for below, above in pairwise(values))]
+    factors: Sequence[float | None] = [None, *(above / below if below else None for below, above in pairwise(values))]
     return tuple(Step(rung.what, rung.run, value, factor)
                  for rung, value, factor in zip(spec.ladder, values, factors, strict=False))
 

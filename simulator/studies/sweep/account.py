@@ -9,6 +9,7 @@ from cost_models import CostModelError
 from simulator.account import Account
 from simulator.facts import trust_in
 from simulator.setup import cost_of
+from simulator.studies.differences import UNMEASURED
 from simulator.studies.sweep import Sweep
 from simulator.studies.sweep.loads import loads, pareto
 from simulator.studies.sweep.means import averaged
@@ -94,6 +95,8 @@ def _warnings(found: Sweep) -> Iterator[str]:
     outside = sum(each.get("out_of_range_steps") or 0 for each in found.records)
     if outside:
         yield f"{outside:,} steps outside the measured range of the cost model, over all points"
+    if len(found.records) > 1 and not found.replications:
+        yield UNMEASURED
 
 
 def _rejected(records: list[Record]) -> Iterator[str]:
