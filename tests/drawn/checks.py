@@ -145,7 +145,8 @@ def a_replica_keeps_its_limit(found: Heard) -> None:
     for served in found.result.served:
         gone = np.concatenate((served.left, served.record.cancelled[:, 1])).tolist()
         changes = sorted([(at, 1) for at in served.record.sent[:, 1].tolist()] + [(at, -1) for at in gone])
-        assert max(np.cumsum([by for _, by in changes]), default=0) <= limit
+        most = max(np.cumsum([by for _, by in changes]), default=0)
+        assert most <= limit, f"{most} outstanding, more than {limit} at a replica"
 
 
 def who_waits_at_the_router_does_so_while_its_door_is_shut(found: Heard) -> None:
