@@ -76,7 +76,7 @@ def lengths(draw: st.DrawFn, trace: Trace, sizes: str) -> Fields:
 def memory(draw: st.DrawFn, trace: Trace) -> Fields:
     """A pool that just holds the longest request, somewhat more, all there is, or too little for anybody."""
     need = int((trace.prompt + trace.output).max())
-    return {"kv_capacity_tokens": draw(some(need, need + 17, 2 * need, 3 * need + 1, 128, 480, 5000, 1, inf, None))}
+    return {"kv_capacity_tokens": draw(some(*[need, need + 17, 2 * need] * 3, 3 * need + 1, 480, 5000, 1, inf, None))}
 
 
 @st.composite

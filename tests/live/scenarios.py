@@ -123,7 +123,7 @@ def write(scenario: Scenario, folder: Path, name: str) -> None:
 
 # Drawn
 
-def draw(random: Random, most: int = 30) -> Scenario:
+def draw(random: Random, most: int = 24) -> Scenario:
     """A scenario of up to `most` requests, each of which fits the pool: small, tight and full of coincidences.
 
     Some never end: by priority and without reservation, requests can preempt each other for ever.

@@ -2,7 +2,7 @@
 
     python tests/tables/worlds.py [WORLDS]
 
-WORLDS is how many of each policy and kind, 50 if it is not given; `drawn.play.holds` says what is asked of each.
+WORLDS is how many of each policy and kind, 15 if it is not given; `drawn.play.holds` says what is asked of each.
 """
 
 from __future__ import annotations
@@ -50,4 +50,4 @@ def main(worlds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else 50)
+    main(int(sys.argv[1]) if sys.argv[1:] else 15)
