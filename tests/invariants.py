@@ -17,10 +17,7 @@ from simulator.memory.prefix import PrefixCached
 
 
 def nobody_is_lost(world: World) -> None:
-    """submitted = finished + cancelled + running + waiting (+ swapped out) at every plan; nothing is left at the end.
-
-    Whoever is not answered was cancelled as often as the client's patience allows, and nobody more often.
-    """
+    """submitted = finished + cancelled + running + waiting (+ swapped out) at every plan; nobody is left."""
     for tick in world.ticks:
         present = len(tick.running) + len(tick.waiting) + len(tick.swapped)
         known = f"at {tick.now} ns: {tick.submitted} sent, {tick.gone} gone, {present} here"
@@ -28,12 +25,16 @@ def nobody_is_lost(world: World) -> None:
         known = f"at {tick.now} ns: somebody is in two places"
         assert len({*tick.running, *tick.waiting, *tick.swapped}) == present, known
     assert len(set(world.left)) == len(world.left) == world.replica.finished, "somebody left twice"
+    assert len(world.replica.queue) == 0
+
+
+def nobody_is_given_up_too_soon(world: World) -> None:
+    """Whoever is not answered was cancelled as often as the client's patience allows, and nobody more often."""
     tries = Counter(world.dropped)
     for index in range(len(world.rows)):
         given_up = tries[index] == world.patience.retries + 1
         assert given_up == (index in world.aborted), f"request {index} was cancelled {tries[index]} times"
     assert (world.client.answered, world.client.aborted) == (len(world.left), len(world.aborted))
-    assert len(world.replica.queue) == 0
 
 
 def each_token_is_emitted_once(world: World) -> None:
@@ -69,7 +70,7 @@ def tokens_add_up(world: World) -> None:
     assert (steps["redone"] <= steps["prompt"]).all()
     if world.dropped:
         return
-    useful = sum(prompt + output - 1 for _, prompt, output, _ in world.rows)
+    useful = sum(world.rows[index][1] + world.output[index] - 1 for index in world.left)
     computed = int((steps["decodes"] + steps["prompt"] - steps["redone"]).sum())
     if world.ticks or not any(world.prefixes):
         assert computed == useful - _found(world)
@@ -275,12 +276,16 @@ def is_late(world: World, tick: Tick, who: int, tokens: int, computed: int) -> b
     return tokens == 1 and generated > 0 and tick.known[who] - computed == 1
 
 
-TICKED = (nobody_is_lost, each_token_is_emitted_once, tokens_are_where_the_log_has_them, tokens_add_up,
-          memory_stays_within_bounds, blocks_held_are_the_tokens_rounded_up, what_is_shared_is_a_common_prefix,
-          reservations_lie_apart, the_clock_never_runs_backwards,
-          lives_are_in_order, every_step_makes_progress, nobody_waits_at_an_idle_replica,
-          everyone_running_is_in_one_place, stays_are_disjoint_and_fit_the_slots, slot_seconds_add_up,
-          the_client_keeps_its_limit, the_record_agrees_with_the_log)
+REPLICA = (nobody_is_lost, each_token_is_emitted_once, tokens_are_where_the_log_has_them, tokens_add_up,
+           memory_stays_within_bounds, blocks_held_are_the_tokens_rounded_up, what_is_shared_is_a_common_prefix,
+           reservations_lie_apart, the_clock_never_runs_backwards,
+           lives_are_in_order, every_step_makes_progress, nobody_waits_at_an_idle_replica,
+           everyone_running_is_in_one_place, stays_are_disjoint_and_fit_the_slots, slot_seconds_add_up,
+           the_record_agrees_with_the_log)
+"""What is true of every replica."""
+CLIENT = (nobody_is_given_up_too_soon, the_client_keeps_its_limit)
+"""What is true of a client of one replica."""
+TICKED = REPLICA + CLIENT
 
 
 def check(world: World) -> None:
@@ -289,4 +294,4 @@ def check(world: World) -> None:
         invariant(world)
 
 
-__all__ = ["TICKED", "Tick", "check", *[invariant.__name__ for invariant in TICKED]]
+__all__ = ["CLIENT", "REPLICA", "TICKED", "Tick", "check", *[invariant.__name__ for invariant in TICKED]]

@@ -7,7 +7,7 @@ Costs are small whole numbers of nanoseconds, so that every time in a log can be
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ from traces import Trace
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 """Recordings and published data beside the project; tests that need them are skipped where they are absent."""
 
+Ear = Callable[[Request], None]
+"""Hears of a request."""
 Prefix = tuple[tuple[Any, int], ...]
 """Shared prefix of a prompt, as `Request.prefix` has it."""
 STEP = 10
@@ -77,7 +79,9 @@ class Tick:
     held: set[int]
     preempted: list[int]
     spent: int
+    spent_context: int              # KV tokens that those rows read
     pad_to: int
+    widest: int                     # tokens to which chunks are padded
     blocked: str | None
     used: int                       # blocks, right after the plan (a stretch has taken all of its own)
     free: int                       # blocks, likewise
@@ -85,6 +89,7 @@ class Tick:
     shared: int                     # tokens of KV that several requests hold, once for each holder but one
     paused: bool                    # the decoding set takes no part
     swapped: list[int]              # those whose KV waits outside the GPU
+    in_flight: int                  # of those who run, how many compute in batches launched before
     submitted: int
     gone: int                       # requests that had left or been cancelled before
     answered: int                   # of these, those that had left
@@ -92,6 +97,7 @@ class Tick:
     sampled: list[int] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     running_after: list[int] = field(default_factory=list)
+    until: int = 0                  # when it was over
     used_after: int = 0
     evictable_after: int = 0
     intervals: list[tuple[int, int]] = field(default_factory=list)
@@ -133,6 +139,8 @@ class World:
     waits: list[int] = field(default_factory=list)    # when the policy said Wait
     patience: Patience = field(default_factory=Patience)
     dropped: list[int] = field(default_factory=list)    # who was cancelled, once for each time
+    inside: set[int] = field(default_factory=set)       # who holds a slot
+    most_plans: int = UNLIMITED    # after so many it is taken for one that never ends
 
     @property
     def log(self) -> list[str]:
@@ -228,19 +236,27 @@ def play(rows: Iterable[tuple[int, ...]], policy: Policy, *, capacity: int = UNL
 
 def attach(world: World, env: Environment, keep: bool, pricing: Pricing) -> Replica:
     """Make the replica of a world, with all ears on; somebody must send it requests."""
-    def on_finish(request: Request) -> None:
+    return listen(world, env, keep, world.policy, world.memory, pricing, world.output, exact=world.exact,
+                  on_finish=world.client.finished, on_cancel=world.client.cancelled if world.patience.ends else None)
+
+
+def listen(world: World, env: Environment, keep: bool, *parts: Any, on_finish: Ear, on_cancel: Ear | None,
+           **options: Any) -> Replica:
+    """Make a replica of these parts, of which the world hears everything before `on_finish` and `on_cancel` do."""
+    def finished(request: Request) -> None:
         world.left.append(request.index)
         world.left_at[request.index] = env.now
-        world.client.finished(request)
+        on_finish(request)
 
-    def on_cancel(request: Request) -> None:
+    def cancelled(request: Request) -> None:
         world.dropped.append(request.index)
-        world.client.cancelled(request)
+        world.inside.discard(request.index)
+        assert on_cancel
+        on_cancel(request)
 
     _listen_for_waits(world, env)
-    world.replica = replica_for(env, world.policy, world.memory, pricing, world.output, exact=world.exact,
-                                on_finish=on_finish, on_cancel=on_cancel if world.patience.ends else None,
-                                watch=_Log(world, keep))
+    world.replica = replica_for(env, *parts, on_finish=finished, on_cancel=cancelled if on_cancel else None,
+                                watch=_Log(world, keep), **options)
     return world.replica
 
 
@@ -257,6 +273,10 @@ def _listen_for_waits(world: World, env: Environment) -> None:
     world.policy.plan = listened    # type: ignore[method-assign]
 
 
+class NeverEnds(Exception):
+    """A world took more plans than it may."""
+
+
 class _Log:
     """A watcher that counts the plans of a world and, if asked to, keeps a tick of each."""
 
@@ -266,6 +286,8 @@ class _Log:
 
     def planned(self, step: Step, queue: Queue, now: int) -> None:
         self._world.plans += 1
+        if self._world.plans > self._world.most_plans:
+            raise NeverEnds(f"{self._world.plans} plans, and no end")
         if self._keep:
             self._ticks.append(_tick(self._world, step, queue, now))
 
@@ -285,15 +307,16 @@ def _tick(world: World, step: Step, queue: Queue, now: int) -> Tick:
             seen.add(order)
     assert len(seen) == len(step.chunks), "a chunk of somebody who does not run"
     running = list(queue.running.values())
-    before = set(world.ticks[-1].running_after) if world.ticks else set()
+    before, world.inside = world.inside, {r.index for r in running}
     back = set(step.preempted)
     tick = Tick(
         now, len(world.replica.record.ends), 0, computing, {r.index: r.known for r in running},
         {r.index: r.computed for r in running}, [r.index for r in running], [r.index for r in queue.waiting],
         {r.index for r in running if r.decoding}, {r.index for r in queue.catching_up.values()},
-        {r.index for r in queue.held.values()}, [r.index for r in step.preempted], step.spent, step.pad_to,
-        step.blocked, world.memory.used, world.memory.free, world.memory.evictable, world.memory.shared_tokens,
-        not step.decodes, [r.index for r in queue.swapped], len(world.replica.record.sent) // 2,
+        {r.index for r in queue.held.values()}, [r.index for r in step.preempted], step.spent, step.spent_context,
+        step.pad_to, step.pad_chunks_to or step.pad_to, step.blocked, world.memory.used,
+        world.memory.free, world.memory.evictable, world.memory.shared_tokens,
+        not step.decodes, [r.index for r in queue.swapped], len(queue.in_flight), len(world.replica.record.sent) // 2,
         len(world.left) + len(world.dropped), len(world.left),
         admitted=[r.index for r in running if r.index not in before or r in back])
     if hasattr(world.memory, "_at"):
@@ -303,8 +326,9 @@ def _tick(world: World, step: Step, queue: Queue, now: int) -> Tick:
 
 def _finish_tick(world: World, tick: Tick, steps: int) -> None:
     queue = world.replica.queue
-    tick.steps = steps
+    tick.steps, tick.until = steps, world.replica.env.now    # type: ignore[assignment]
     tick.left = world.left[tick.answered:]
+    world.inside.difference_update(tick.left)
     tick.sampled = [who for who, n, computed in tick.computing if computed + n == tick.known[who]]
     tick.running_after = [r.index for r in queue.running.values()]
     tick.used_after = world.memory.used

@@ -128,15 +128,30 @@ def draw(random: Random, most: int = 24) -> Scenario:
 
     Some never end: by priority and without reservation, requests can preempt each other for ever.
     """
-    block = random.choice([1, 2, 3, 4, 4, 5, 8, 16, 32])
+    block = random.choice([1, 2, 3, 4, 4, 5, 8, 16, 32, 64])
     unit = random.choice([block, max(2, block // 2 + 1), 2 * block])
     prefix = random.choice([_no_prefix, _groups, _groups, _groups, _nested, _nested])(random, unit)
     requests = [_request(random, f"{random.choice('ab')}{at}", unit, next(prefix))
                 for at in range(random.randint(1, most))]
-    levels = random.choice([1, 1, 2, 3])
+    levels = random.choice([[0], [0], [0, 1], [0, 1, 2], [-1, 0], [-10 ** 9, 0, 10 ** 9]])
+    clock = _clock(random)
     for row, at in zip(requests, _arrivals(random, len(requests)), strict=True):
-        row |= {"arrival_step": at, "priority": random.randrange(levels)}
-    return Scenario(_options(random, requests, block), requests)
+        row |= _time(random, clock, at) | {"priority": random.choice(levels)}
+    return Scenario(_options(random, requests, block) | clock, sorted(requests, key=arrival))
+
+
+def _clock(random: Random) -> dict[str, Any]:
+    """Time counts steps, or a step takes so long, and longer for each token."""
+    if random.random() < 0.7:
+        return {"clock": "step"}
+    return {"clock": "us", "step_base_us": random.choice([1, 7, 1000]), "step_per_token_us": random.choice([0, 1, 13])}
+
+
+def _time(random: Random, clock: dict[str, Any], at: int) -> dict[str, int]:
+    """When a request comes, given in steps: about then, or exactly when a step ends."""
+    if clock["clock"] == "step":
+        return {"arrival_step": at}
+    return {"arrival_us": at * (clock["step_base_us"] + random.choice([0, 0, clock["step_per_token_us"]]))}
 
 
 def _request(random: Random, name: str, unit: int, prefix: list[list[Any]]) -> dict[str, Any]:
@@ -191,7 +206,7 @@ def _options(random: Random, requests: list[dict[str, Any]], block: int) -> dict
     whole = max(row["prompt_tokens"] + row["output_tokens"] for row in requests)
     model_len = random.choice([whole, whole, longest + 1, random.randint(longest + 1, max(longest + 1, whole))])
     largest = max(-(-(min(model_len, row["prompt_tokens"] + row["output_tokens"]) - 1) // block) for row in requests)
-    seqs = random.choice([1, 2, 3, 5, 8, 16, 16])
+    seqs = random.choice([1, 2, 3, 5, 8, 16, 16, 40])
     chunked = random.random() < 0.75
     least = seqs if chunked else max(seqs, model_len)
     return DEFAULTS | {
@@ -199,6 +214,7 @@ def _options(random: Random, requests: list[dict[str, Any]], block: int) -> dict
         "max_num_batched_tokens": least + random.choice([0, 1, block, random.randint(0, 2 * whole), 4 * whole]),
         "num_gpu_blocks": 1 + largest + random.choice([0, 0, 1, 2, largest // 2, largest, 2 * largest, 5 * largest]),
         "enable_chunked_prefill": chunked, "enable_prefix_caching": random.random() < 0.85,
-        "long_prefill_token_threshold": random.choice([0, 0, 1, min(model_len, block + 1), model_len // 2]),
-        "policy": random.choice(["fcfs", "priority"]), "watermark": random.choice([0.0, 0.0, 0.0, 0.05, 0.3]),
+        "long_prefill_token_threshold": random.choice([0, 0, 1, min(model_len, block + 1), model_len // 2,
+                                                       random.randint(1, model_len)]),
+        "policy": random.choice(["fcfs", "priority"]), "watermark": random.choice([0.0, 0.0, 0.0, 0.01, 0.3, 0.9]),
         "scheduler_reserve_full_isl": random.random() < 0.75, "max_steps": 3000}

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from test_same_bytes import COSTS, EVERY, bytes_of
+from drawn.same import differing
 from worlds import SHARED, STEP
 
 import simulator as sim
@@ -31,8 +29,7 @@ def play(trace: Trace, policy: Policy | str = "vllm", **options: Any) -> Result:
     """The fast result, the same as the exact one."""
     options = {"cost_model": Constant(STEP), "kv_capacity_tokens": 20_000, "max_model_len": 96, **options}
     exact, fast = (sim.simulate(trace, policy, exact=exact, **options) for exact in (True, False))
-    one, other = bytes_of(exact), bytes_of(fast)
-    assert [part for part in one if one[part] != other[part]] == []
+    assert differing(exact, fast) == []
     return fast
 
 
@@ -161,52 +158,6 @@ def test_long_gaps_and_long_thoughts_are_cut() -> None:
 def test_wrong_values_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         sim.Scenario(**wrong)
-
-
-@st.composite
-def talks(draw: st.DrawFn) -> Trace:
-    """Conversations of all shapes; a few prompts are longer than any memory of the test."""
-    rows: list[Row] = []
-    times = st.sampled_from([0, 0, STEP, 7, 300])
-    lengths = st.integers(1, 40) | st.just(90)
-    clock = 0
-    for at in range(draw(st.integers(1, 12))):
-        clock += draw(times)
-        parent = draw(st.integers(-1, at - 1))
-        rows.append((clock, draw(lengths), draw(st.integers(1, 12)), parent, draw(times) if parent >= 0 else 0))
-    shared = [0 if row[3] < 0 else draw(st.integers(0, min(row[1], rows[row[3]][1]))) for row in rows]
-    return talk(rows, thinks=draw(st.booleans()), shared=shared)
-
-
-@EVERY
-@given(data=st.data())
-@settings(max_examples=15)
-def test_fast_and_exact_agree_and_nobody_is_lost(policy: Policy, data: st.DataObject) -> None:
-    trace = data.draw(talks(), "trace")
-    options = {"kv_capacity_tokens": data.draw(st.sampled_from([128, 240, 20_000]), "tokens"),
-               "max_concurrency": data.draw(st.sampled_from([None, 1, 3]), "limit"),
-               "load": data.draw(st.sampled_from(["trace", "trace", "saturated"]), "load"),
-               "request_timeout": data.draw(st.sampled_from([None, 3e-7]), "timeout"),
-               "max_retries": data.draw(st.sampled_from([0, 2]), "retries"), "retry_backoff": 1e-8,
-               "cost_model": data.draw(st.sampled_from(COSTS), "cost"), "request_overhead": 0.0}
-    result = play(trace, policy, **options)
-    status, times = ends(result), sent(result)
-    assert "unfinished" not in status
-    delivered = dict(zip(result.timeline.request.tolist(), result.timeline.last_delivered.tolist(), strict=True))
-    firsts = np.concatenate((result.record.sent, result.record.refused))
-    for row, parent in enumerate(trace.parent.tolist()):
-        if parent < 0:
-            assert status[row] != "skipped"
-        elif parent not in delivered:
-            assert status[row] in ("skipped", "rejected")
-            assert times[row] == -1
-        elif status[row] != "rejected":
-            thought = int(trace.think[row]) if trace.think is not None and options["load"] == "trace" else 0
-            due = delivered[parent] + thought
-            if trace.think is None and options["load"] == "trace":
-                due = max(due, int(result.setup.trace.arrival[row]))
-            first = int(firsts[firsts[:, 0] == row, 1].min())
-            assert first == due if options["max_concurrency"] is None and policy.max_outstanding > 99 else first >= due
 
 
 @pytest.mark.parametrize("name", ["weka-cc/weka_raw_sample_12_sessions.tar.gz",

@@ -102,17 +102,6 @@ def test_fast_equals_exact(kind: type[Policy], name: str) -> None:
     assert differences(world_of(kind, name, exact=True), world_of(kind, name)) == []
 
 
-@pytest.mark.parametrize("seed", range(10, 30))
-@EVERY
-def test_fast_equals_exact_on_drawn_worlds(kind: type[Policy], seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    capacity = int(rng.choice([128, 160, 480, 5000]))
-    cost: CostModel = [Constant(STEP), Affine(), Affine(1, 0, 0, 1)][seed % 3]
-    bounded = kind().bounded_by(int(rng.choice([1, 3, 8])))
-    policy = bounded if seed % 2 else kind()
-    play_both(drawn(seed, 12), policy, capacity=capacity, cost=cost, max_model_len=MODEL_LEN)
-
-
 @EVERY
 def test_nobody_starves_on_a_finite_trace(kind: type[Policy]) -> None:
     """One long request among a stream of short ones that fills the server: it ends, and the work is bounded."""

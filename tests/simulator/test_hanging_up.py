@@ -6,32 +6,16 @@ from math import inf
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
-from invariants import (
-    each_token_is_emitted_once,
-    lives_are_in_order,
-    memory_stays_within_bounds,
-    nobody_is_lost,
-    stays_are_disjoint_and_fit_the_slots,
-)
-from test_fast_exact import COSTS, LIMITS, blocks_needed, prefixes, rows, statics, vllms
-from worlds import STEP, World, play, play_both, trace_of
+from worlds import STEP, play, play_both, trace_of
 
 from cost_models import Constant
 from simulator.errors import InputError
-from simulator.memory import UNLIMITED
 from simulator.patience import Patience
 from simulator.policies import (
-    DynamicBatching,
-    Orca,
-    Policy,
     Sglang,
     StaticBatching,
-    TensorRtLlm,
     Tgi,
     Vllm,
-    Vllm0,
 )
 from simulator.remarks import remarks
 from simulator.simulation import run, simulate
@@ -200,61 +184,6 @@ def test_a_batch_stops_forming_when_its_only_request_hangs_up() -> None:
 def test_wrong_patience_is_refused(field: str, value: object, words: str) -> None:
     with pytest.raises(InputError, match=words):
         simulate("azure-conv-2023", num_prompts=1, **{field: value})
-
-
-PATIENCE = st.builds(Patience, st.sampled_from([None, 0, 9, 10, 25, 61, 300]),
-                     st.sampled_from([12, 0, 40, 45, 130, 700, None]), st.integers(0, 3),
-                     st.sampled_from([0, 1, 10, 33, 200]))
-
-
-def note(world: World) -> None:
-    event(f"cancelled while running: {any(world.stays(index) for index in world.dropped)}")
-    event(f"answered after a try: {bool(set(world.dropped) & set(world.left))}")
-
-
-@given(data=st.data(), world=rows(), policy=vllms(), cost=st.sampled_from(COSTS[:5]), limit=LIMITS, patience=PATIENCE)
-@settings(max_examples=150, deadline=None)
-def test_vllm(data: st.DataObject, world: list[Any], policy: Vllm, cost: Any, limit: int | None,
-              patience: Patience) -> None:
-    blocks = blocks_needed(world, policy.block_size) + data.draw(st.sampled_from([0, 1, 5, 10**6]), "spare")
-    note(play_both(world, policy, capacity=(blocks + 1) * policy.block_size, cost=cost, max_concurrency=limit,
-                   max_model_len=90, prefixes=data.draw(prefixes(world), "prefixes"), patience=patience))
-
-
-@given(world=rows(), policy=statics(), limit=LIMITS, patience=PATIENCE)
-@settings(max_examples=60, deadline=None)
-def test_static(world: list[Any], policy: StaticBatching, limit: int | None, patience: Patience) -> None:
-    if policy.max_wait == inf:
-        limit = None    # a client that keeps back what the batch waits for stops the world
-    note(play_both(world, policy, capacity=UNLIMITED, max_concurrency=limit, max_model_len=82, patience=patience))
-
-
-OTHERS: list[Policy] = [
-    Sglang(page_size=4, chunked_prefill_size=12), Tgi(max_batch_prefill_tokens=16), Tgi(support_chunking=False),
-    TensorRtLlm(max_num_tokens=64, tokens_per_block=4), Orca(), Vllm0(max_num_batched_tokens=99),
-    TensorRtLlm(capacity_scheduler_policy="MAX_UTILIZATION", max_num_tokens=64, tokens_per_block=4),
-    Vllm0(preemption_mode="swap", kv_bytes_per_token=3, swap_bandwidth=1e9, max_num_batched_tokens=99),
-    DynamicBatching(max_batch_size=4, preferred_batch_size=(2, 4), max_queue_delay_microseconds=1)]
-
-
-@pytest.mark.parametrize("policy", OTHERS, ids=lambda policy: f"{policy.name}-{OTHERS.index(policy)}")
-@given(world=rows(), spare=st.sampled_from([0, 9, 40, 5000]), patience=PATIENCE)
-@settings(max_examples=30, deadline=None)
-def test_every_other_policy(policy: Policy, world: list[Any], spare: int, patience: Patience) -> None:
-    """The invariants hold for all of them, and fast equals exact; memory is tight or ample."""
-    need = max(prompt + limit for _, prompt, _, limit in world) + 16
-    note(play_both(world, policy, capacity=need + spare, max_model_len=90, patience=patience))
-
-
-@given(world=rows(), patience=PATIENCE)
-@settings(max_examples=40, deadline=None)
-def test_a_batch_that_has_not_returned_keeps_who_has_hung_up(world: list[Any], patience: Patience) -> None:
-    """With pipeline stages a request leaves when its own batch returns, though others return before."""
-    found = play(world, Orca(pipeline_stages=3), capacity=400, max_model_len=90, patience=patience, verify=False)
-    for invariant in (nobody_is_lost, each_token_is_emitted_once, memory_stays_within_bounds, lives_are_in_order,
-                      stays_are_disjoint_and_fit_the_slots):
-        invariant(found)
-    note(found)
 
 
 def test_ties_on_the_lattice_of_step_ends() -> None:

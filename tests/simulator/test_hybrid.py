@@ -11,16 +11,18 @@ from math import inf
 from typing import Any
 
 import pytest
+from drawn.same import bytes_of
+from drawn.scenarios import KINDS, scenarios
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_fast_exact import statics, vllms
-from test_same_bytes import BLOCK, COSTS, DECLARED, LOADS, MODEL_LEN, bytes_of, traces
+from test_same_bytes import BLOCK, COSTS, DECLARED, LOADS, MODEL_LEN, traces
 from worlds import Affine, World, play, play_both
 
 import simulator as sim
 from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.policies import Hybrid, Policy, StaticBatching, Vllm
+from simulator.policies.making import make_policy
 from simulator.result import Result
 from simulator.studies.switches import as_hybrid, settled
 
@@ -70,13 +72,16 @@ def test_the_corners_are_static_and_vllm_to_the_byte(policy: Policy, load: str, 
                     max_tokens=DECLARED, **options)
 
 
-@given(trace=traces(), policy=st.one_of(statics(st.sampled_from([0.0, 37e-6])), vllms()), cost=st.sampled_from(COSTS),
-       tokens=st.sampled_from([128, 160, 240, 20_000]), exact=st.booleans(), limit=st.sampled_from([None, 1, 3]),
-       load=st.sampled_from(["trace", "saturated"]))
-@settings(max_examples=300)
-def test_the_corners_are_static_and_vllm_on_drawn_traces(trace, policy, cost, tokens, exact, limit, load) -> None:
-    assert_same(policy, trace=trace, cost_model=cost, kv_capacity_tokens=tokens, exact=exact, max_concurrency=limit,
-                load=load, max_model_len=MODEL_LEN, max_tokens=DECLARED)
+@pytest.mark.parametrize("name", ["static", "vllm"])
+@given(data=st.data())
+@settings(max_examples=60)
+def test_the_corners_are_static_and_vllm_in_any_world(name: str, data: st.DataObject) -> None:
+    scenario = data.draw(st.sampled_from(list(KINDS)).flatmap(lambda kind: scenarios(name, kind)), "scenario")
+    policy = make_policy(scenario.policy, {})
+    if getattr(policy, "max_wait", 0) == inf:    # the batch that it waits for may never fill
+        policy = replace(policy, max_wait=37e-6)
+    one, other = (parts(sim.run(scenario.but(policy=each))) for each in (policy, as_hybrid(policy)))
+    assert [part for part in one if one[part] != other[part]] == []
 
 
 @pytest.mark.parametrize("name", ["azure-conv-2023", "azure-code-2023"])
@@ -115,16 +120,6 @@ def test_what_lies_between_is_fast_as_it_is_exact_and_knobs_that_cannot_act_do_n
 
 ROWS = st.lists(st.tuples(st.sampled_from([0, 0, 10, 35]), st.integers(1, 40), st.integers(1, 40)), min_size=1,
                 max_size=12)
-
-
-@given(rows=ROWS, policy=hybrids(), blocks=st.sampled_from([96, 120, 5000]))
-@settings(max_examples=150)
-def test_what_is_true_of_every_simulation_is_true_in_between(rows, policy, blocks) -> None:
-    at, world = 0, []
-    for gap, prompt, output in rows:
-        at += gap
-        world.append((at, prompt, output))
-    play_both(world, policy, capacity=blocks, cost=Affine(), max_model_len=96)
 
 
 def batches(rows: list[tuple[int, ...]], capacity: int, **knobs: Any) -> World:

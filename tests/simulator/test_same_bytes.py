@@ -2,7 +2,8 @@
 
 Each policy, with its cache of prefixes and without, in each of its modes that decide otherwise, meets memory that is
 ample and memory that is tight, a light and a heavy load, a closed loop, and arrivals on the lattice of the step ends.
-Prompts share prefixes. A policy that joins POLICIES is asked all of this without a line more.
+Prompts share prefixes. A policy that joins POLICIES is asked all of this without a line more. Worlds drawn at random
+are test_any_world's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from drawn import same
 from hypothesis import strategies as st
 from test_every_policy import own_policy
 from worlds import STEP, Affine
@@ -41,8 +42,6 @@ DECLARED = "x1.3"
 REGIMES = cost_model("regimes", model="llama-3.1-8b", gpu="h100-80")
 Row = tuple[int, int, int, int, int]
 """Gap before it in ns, prompt and output tokens, family and priority."""
-RECORDED = ("ends", "used", "stays", "sent", "refused")
-
 MODES: dict[str, Policy] = {
     "static, padded, buddy": StaticBatching(max_batch_size=4, padded=True, placement="buddy", max_wait=40e-6),
     "static, run to a number": StaticBatching(max_batch_size=4, run_to=50),
@@ -71,26 +70,11 @@ PREEMPTING = ("vllm", "vllm, no cache", "vllm, by priority", "vllm-0", "vllm-0, 
 EVERY = pytest.mark.parametrize("policy", CONTENDERS.values(), ids=CONTENDERS)
 
 
-def bytes_of(result: Result) -> dict[str, bytes]:
-    """All that a run came to, part by part: its JSON with every request, and its record step by step.
-
-    The JSON has the scenario, which says by itself whether the run was exact; that is no part of the answer.
-    """
-    record = result.record
-    document = result.to_json(detailed=True).replace('"exact": true', '"exact": false')
-    parts = {"json": document.encode(), "out of range": str(record.out_of_range).encode(),
-             "excess": str(record.plan("excess").sum()).encode(),
-             "spans": np.unique(record.spans, axis=0).tobytes()}    # in the order of their ends, which ties leave open
-    parts |= {name: getattr(record, name).tobytes() for name in RECORDED}
-    return parts | {f"steps.{name}": column.tobytes() for name, column in record.steps.items()}
-
-
 def differing(trace: Trace, policy: Policy, **options: Any) -> tuple[list[str], Result]:
     """Names of the parts in which fast and exact differ, and the exact result."""
     exact, fast = (sim.simulate(trace, policy, exact=exact, max_model_len=MODEL_LEN, max_tokens=DECLARED, **options)
                    for exact in (True, False))
-    one, other = bytes_of(exact), bytes_of(fast)
-    return [part for part in one if one[part] != other[part]], exact
+    return same.differing(exact, fast), exact
 
 
 def requests(rows: list[Row]) -> Trace:
@@ -160,31 +144,6 @@ def traces(draw: st.DrawFn) -> Trace:
     gaps = draw(GAPS)
     return requests(draw(st.lists(st.tuples(gaps, lengths).map(lambda row: (row[0], *row[1])), min_size=1,
                                   max_size=draw(st.sampled_from([2, 6, 14])))))
-
-
-def agree(data: st.DataObject, policy: Policy) -> None:
-    """Fast and exact agree on whatever is drawn."""
-    trace, cost = data.draw(traces(), "trace"), data.draw(st.sampled_from(COSTS), "cost")
-    tokens = data.draw(st.sampled_from([128, 160, 240, 480, 20_000]), "tokens")
-    limit = data.draw(st.sampled_from([None, None, 1, 3]), "limit")
-    load = data.draw(st.sampled_from(["trace", "trace", "saturated"]), "load")
-    found, _ = differing(trace, policy, kv_capacity_tokens=tokens, cost_model=cost, max_concurrency=limit, load=load)
-    assert found == []
-
-
-@EVERY
-@given(data=st.data())
-@settings(max_examples=20)
-def test_fast_and_exact_agree_on_drawn_traces(policy: Policy, data: st.DataObject) -> None:
-    agree(data, policy)
-
-
-@pytest.mark.slow
-@EVERY
-@given(data=st.data())
-@settings(max_examples=150)
-def test_fast_and_exact_agree_on_thousands_of_drawn_traces(policy: Policy, data: st.DataObject) -> None:
-    agree(data, policy)
 
 
 @dataclass
