@@ -39,8 +39,10 @@ class Trimming(Vllm):
     least: int = 2
 
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | None:
-        self.max_num_batched_tokens = self.least if now == 20 else 64
-        return super().plan(queue, memory, now)
+        usual, self.max_num_batched_tokens = self.max_num_batched_tokens, self.least if now == 20 else 64
+        step = super().plan(queue, memory, now)
+        self.max_num_batched_tokens = usual
+        return step
 
 
 TRIMMING = Trimming(block_size=4, max_num_seqs=8)

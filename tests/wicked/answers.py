@@ -210,7 +210,7 @@ class Peeks(Honest):
 
 
 class LeavesNone(Honest):
-    """says nobody by None when it is asked who leaves"""
+    """returns None when it is asked who leaves"""
     told = "leaving must return a list of requests, not None"
 
     def leaving(self, finished, queue):

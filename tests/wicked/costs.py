@@ -32,14 +32,15 @@ def priced(name: str, does: str, told: str, price: Any) -> type[Fair]:
 
 WHOLE = "it must be a whole number of nanoseconds (an int), at least 1 and at most 2^62"
 FIRST = "its time of (0, 0, ((20, 0), (30, 0)), 0, 'varlen') is"
-Negative = priced("Negative", "steps last less than no time", f"{FIRST} -5: {WHOLE}", -5)
-Free = priced("Free", "steps last no time", f"{FIRST} 0: {WHOLE}", 0)
-Float = priced("Float", "steps last a float", f"{FIRST} 10.0: {WHOLE}", 10.0)
-NotANumber = priced("NotANumber", "steps last NaN", f"{FIRST} nan: {WHOLE}", float("nan"))
-Infinite = priced("Infinite", "steps last for ever", f"{FIRST} inf: {WHOLE}", float("inf"))
-Nothing = priced("Nothing", "steps last None", f"{FIRST} None: {WHOLE}", None)
-Words = priced("Words", "steps last long", f"{FIRST} 'long': {WHOLE}", "long")
-Ages = priced("Ages", "steps last longer than the clock counts", f"{FIRST} 9223372036854775808: {WHOLE}", 1 << 63)
+Negative = priced("Negative", "says that steps last less than no time", f"{FIRST} -5: {WHOLE}", -5)
+Free = priced("Free", "says that steps last no time", f"{FIRST} 0: {WHOLE}", 0)
+Float = priced("Float", "gives a float", f"{FIRST} 10.0: {WHOLE}", 10.0)
+NotANumber = priced("NotANumber", "says that steps last NaN", f"{FIRST} nan: {WHOLE}", float("nan"))
+Infinite = priced("Infinite", "says that steps last for ever", f"{FIRST} inf: {WHOLE}", float("inf"))
+Nothing = priced("Nothing", "says None", f"{FIRST} None: {WHOLE}", None)
+Words = priced("Words", "says that steps last long", f"{FIRST} 'long': {WHOLE}", "long")
+Ages = priced("Ages", "says that steps last longer than the clock counts",
+              f"{FIRST} 9223372036854775808: {WHOLE}", 1 << 63)
 
 
 class Raises(Fair):

@@ -215,7 +215,7 @@ class AsksTwice(Spoiled):
 
 
 class PingPong(Honest):
-    """two requests throw each other out, and neither gets on"""
+    """has two requests throw each other out, so that neither gets on"""
     told = "has preempted in "
 
     def plan(self, queue, memory, now):

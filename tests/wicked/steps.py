@@ -113,12 +113,11 @@ class RunsFinished(Spoiled):
     told = "runs request 2, which has left"
 
     def leaving(self, finished, queue):
-        type(self).gone = [*getattr(type(self), "gone", []), *finished]
+        vars(self).setdefault("gone", []).extend(finished)
         return finished
 
     def spoil(self, step, queue, memory, now):
-        gone = vars(type(self)).get("gone", [])
-        step.chunks += [(request, 1) for request in gone]
+        step.chunks += [(request, 1) for request in vars(self).get("gone", [])]
         return step
 
 
