@@ -21,8 +21,8 @@ LAYERS = ["errors version starting guard distribution tables account columns are
           "memory checks",
           "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",
           "pricing", "passes", "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
-          "scenario_checks", "scenario gate prefixes idle", "scenarios", "traffic", "setup", "sending", MEASURES, "result",
-          "serving", "simulation", "plots", "engine_runs",
+          "scenario_checks", "scenario gate prefixes idle", "scenarios", "traffic", "setup", "sending", MEASURES,
+          "result", "serving", "simulation", "plots", "engine_runs",
           "conformance studies bench validation launching", "report", "cli"]
 """Lowest first. A module imports from its own layer and below; one that is not named measures something."""
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}

@@ -6,7 +6,7 @@ import re
 import sys
 
 from cost_models import CostModelError
-from simulator.cli.lines import note
+from simulator.cli.lines import brief, note
 from simulator.errors import InputError, PolicyError, StalledError
 from simulator.policies.loading import PREFIX, fault_in_policy_file
 from simulator.scenario import Scenario
@@ -18,21 +18,27 @@ WRONG_INPUT, OUR_FAULT = 2, 70
 
 def complain(error: BaseException) -> int:
     """Say what is wrong in one line; whose fault it is, as a status."""
+    text, status = _judged(error)
+    note(f"batchsim: {brief(text)}")
+    return status
+
+
+def _judged(error: BaseException) -> tuple[str, int]:
+    """What is wrong, and the status that tells whose fault it is."""
     if hasattr(error, "format_message"):    # the parser's; where its class lives depends on the version of typer
-        note(f"batchsim: {_usage(error)}")
-    elif isinstance(error, InputError | TraceError | CostModelError):
-        note(f"batchsim: {_as_flag(str(error))}")
-    elif where := fault_in_policy_file(error):
-        note(f"batchsim: {where} (run again with --debug for the traceback)")
-    elif isinstance(error, OSError):
-        note(f"batchsim: {_system(error)}")
-    elif isinstance(error, StalledError) or (
+        return _usage(error), WRONG_INPUT
+    if isinstance(error, InputError | TraceError | CostModelError):
+        return _as_flag(str(error)), WRONG_INPUT
+    if where := fault_in_policy_file(error):
+        return f"{where} (run again with --debug for the traceback)", WRONG_INPUT
+    if isinstance(error, OSError):
+        return _system(error), WRONG_INPUT
+    if isinstance(error, StalledError) or (
             isinstance(error, PolicyError) and any(name.startswith(PREFIX) for name in sys.modules)):
-        note(f"batchsim: {error}")
-    else:
-        note(f"batchsim: internal error: {type(error).__name__}: {error}; run again with --debug for the traceback")
-        return OUR_FAULT
-    return WRONG_INPUT
+        return str(error), WRONG_INPUT
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory ({error}): ask for less at once, such as --num-prompts", WRONG_INPUT
+    return f"internal error: {type(error).__name__}: {error}; run again with --debug for the traceback", OUR_FAULT
 
 
 def _usage(error: BaseException) -> str:

@@ -48,7 +48,7 @@ def answers() -> Console:
     if sys.stdout.isatty():
         return Answers(highlight=False, soft_wrap=False)
     columns = os.environ.get("COLUMNS", "")
-    width = int(columns) if columns.isdecimal() and int(columns) else PIPED_WIDTH
+    width = int(columns) if columns.isascii() and columns.isdecimal() and int(columns) else PIPED_WIDTH
     return Answers(file=Trimmed(sys.stdout), width=width, highlight=False, soft_wrap=False)
 
 
