@@ -25,8 +25,7 @@ def write_whole(path: Path, content: str | bytes | Iterable[str]) -> None:
                 file.writelines((content,) if isinstance(content, str) else content)
         os.replace(draft, path)
     except OSError as error:
-        if error.filename == str(draft):
-            error.filename = str(path)    # nobody has heard of the draft
+        error.filename = str(path)    # nobody has heard of the draft, and a full disk names none
         raise
     finally:
         draft.unlink(missing_ok=True)

@@ -62,4 +62,6 @@ def _as_flag(text: str) -> str:
 
 def _system(error: OSError) -> str:
     reason = error.strerror or str(error) or type(error).__name__
-    return f"{error.filename}: {reason}" if error.filename is not None else reason
+    if error.filename is not None:
+        return f"{error.filename}: {reason}"
+    return f"{reason}: is the current directory gone?" if isinstance(error, FileNotFoundError) else reason
