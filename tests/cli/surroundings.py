@@ -25,10 +25,10 @@ PRINTING = (RUN, f"{RUN} --json", "list policies --verbose", "trace describe tin
             "sweep --trace tiny.csv --vary max_num_seqs=1,2 --workers 1 -o out --json",
             "plan --trace tiny.csv --goodput ttft:5000 --workers 1")
 ENVIRONMENTS = ("HOME=/proc", "MPLCONFIGDIR=/proc HOME=/proc", "MPLCONFIGDIR=/etc/passwd",
-                "XDG_CACHE_HOME=/nonexistent", "TMPDIR=/nonexistent", "TERM=dumb", "COLUMNS=1", "COLUMNS=100000", "COLUMNS=-5", "NO_COLOR=1",
-                "FORCE_COLOR=1", "LC_ALL=POSIX", "LC_ALL=C PYTHONCOERCECLOCALE=0 PYTHONUTF8=0",
-                "PYTHONIOENCODING=ascii", "PYTHONIOENCODING=utf-16", "PYTHONWARNINGS=error", "PYTHONOPTIMIZE=2",
-                "PYTHONDEVMODE=1", "TZ=Nowhere/Never", "OMP_NUM_THREADS=0")
+                "XDG_CACHE_HOME=/nonexistent", "TMPDIR=/nonexistent", "TERM=dumb", "COLUMNS=1", "COLUMNS=100000",
+                "COLUMNS=-5", "NO_COLOR=1", "FORCE_COLOR=1", "LC_ALL=POSIX",
+                "LC_ALL=C PYTHONCOERCECLOCALE=0 PYTHONUTF8=0", "PYTHONIOENCODING=ascii", "PYTHONIOENCODING=utf-16",
+                "PYTHONWARNINGS=error", "PYTHONOPTIMIZE=2", "TZ=Nowhere/Never", "OMP_NUM_THREADS=0")
 WRITING = (f"{RUN} --trace-events @.json", "init -o @.yaml", "trace convert tiny.csv @.csv",
            "baseline save --trace tiny.csv -o @.json", "cost show -o @.svg", "trace describe tiny.csv -o @.svg",
            "trace fit tiny.csv -o @.yaml", f"{RUN} -o @", "report -o @.html")
@@ -75,8 +75,8 @@ def surroundings() -> Iterator[Surrounding]:
         yield Surrounding("stdin closed", f"B {command} <&- >seen", (0, 1))
     for variables in ENVIRONMENTS:
         for command in (RUN, COMPARE, "list traces", "run --help"):
-            yield Surrounding("environment", f"{variables} B {command} >seen 2>words; s=$?; grep -v ^written words >&2; "
-                                             "exit $s")
+            yield Surrounding("environment", f"{variables} B {command} >seen 2>words; status=$?; "
+                                             "grep -v ^written words >&2; exit $status")
     for command in WRITING:
         for place, make in PLACES.items():
             name = re.search(r"@\S*", command)[0].replace("@", "place")    # type: ignore[index]
@@ -110,18 +110,18 @@ def stopped(command: str, name: str, moment: str, folder: Path) -> Ending:
     """Send the whole group a signal when a module has been imported; without that moment it ends by itself."""
     folder.mkdir()
     (folder / "tiny.csv").write_text(TRACE)
-    run = subprocess.Popen([sys.executable, "-X", "importtime", "-m", "simulator.cli", *command.split()], cwd=folder,
-                           env=_bare(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                           start_new_session=True)
-    assert run.stderr is not None
     words = []
-    for line in run.stderr:
-        if not line.startswith("import time:"):
-            words.append(line)
-        elif moment and line.rpartition("|")[2].strip() == moment:
-            os.killpg(run.pid, getattr(signal, f"SIG{name}"))
-            moment = ""
-    return Ending(run.wait(), "".join(words), _left(folder))
+    with subprocess.Popen([sys.executable, "-X", "importtime", "-m", "simulator.cli", *command.split()], cwd=folder,
+                          env=_bare(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                          start_new_session=True) as run:
+        assert run.stderr is not None
+        for line in run.stderr:
+            if not line.startswith("import time:"):
+                words.append(line)
+            elif moment and line.rpartition("|")[2].strip() == moment:
+                os.killpg(run.pid, getattr(signal, f"SIG{name}"))
+                moment = ""
+    return Ending(run.returncode, "".join(words), _left(folder))
 
 
 def wrong(ending: Ending, statuses: tuple[int, ...]) -> str:
