@@ -28,7 +28,7 @@ def graph_sizes(text: str) -> tuple[int, ...]:
     if text in ("vllm", "none"):
         return VLLM_SIZES if text == "vllm" else ()
     words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() and len(word) <= DIGITS and int(word) > 0 for word in words):
+    if not all(word.isascii() and word.isdecimal() and len(word) <= DIGITS and int(word) > 0 for word in words):
         raise CostModelError(f"CUDA graph sizes are vllm, none or numbers such as 1,2,4,8, got '{text[:SHOWN]}'")
     return tuple(sorted({int(word) for word in words}))
 

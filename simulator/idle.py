@@ -42,7 +42,11 @@ def _new_arrivals(scenario: Scenario) -> bool:
 
 
 def _tries(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    if not scenario.max_retries:
+    """How patient the client is."""
+    if scenario.load == "saturated":
+        for name in ("ttft_timeout", "request_timeout", "max_retries", "retry_backoff"):
+            yield name, "a client that saturates waits for ever: give load trace"
+    elif not scenario.max_retries:
         yield "retry_backoff", "nothing is sent again: give max_retries"
 
 

@@ -26,6 +26,9 @@ def write_whole(path: Path, content: str | bytes | Iterable[str]) -> None:
             with draft.open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines((content,) if isinstance(content, str) else content)
         os.replace(draft, path)
+    except OSError as error:
+        error.filename = str(path)    # nobody has heard of the draft, and a full disk names none
+        raise
     finally:
         draft.unlink(missing_ok=True)
 

@@ -109,9 +109,12 @@ def fetch(found: Public) -> Path:
     try:
         pooch.retrieve(found.url, f"sha256:{found.sha256}", found.path.name, found.path.parent,
                        downloader=pooch.HTTPDownloader(timeout=TIMEOUT_S))
-    except (RequestException, OSError) as error:
+    except RequestException as error:
         raise TraceError(f"{found.name} cannot be fetched from {found.url} ({_reason(error)}); "
                          "nothing was kept") from None
+    except OSError as error:
+        raise TraceError(f"{found.name} cannot be kept in {found.path.parent} ({_reason(error)}): set XDG_CACHE_HOME "
+                         "to a folder that can be written") from None
     except ValueError:
         raise TraceError(f"{found.name}: the file at {found.url} is not the one that was pinned (its sha256 is not "
                          f"{found.sha256}); nothing was kept") from None

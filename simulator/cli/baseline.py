@@ -66,5 +66,5 @@ def tolerances(texts: list[str] | None) -> dict[str, str]:
 
 def alone(simulated: Simulated, common: Common, policy: str | None, load: str | None) -> None:
     """Refuse what would be run beside --result."""
-    if simulated.given or "seed" in common.given or policy or load:
+    if simulated.given or "seed" in common.given or not (policy is None and load is None):
         raise InputError("--result takes the place of a run: leave out the flags of a scenario")

@@ -51,7 +51,7 @@ def calibrate(common: Common,
     check_drawing()
     from calibration import run, validation
     job = run.job(model, device, quick=quick, seed=common.seed_number)
-    path = Path(output or Path(RESULT_DIR) / f"{job.name}.yaml")
+    path = Path(RESULT_DIR) / f"{job.name}.yaml" if output is None else Path(output)
     if path.suffix not in (".yaml", ".yml"):
         raise InputError(f"--output must name a .yaml file, not '{path}'")
     directory, names = ResultDirectory(path.parent, force=force), _names(path)

@@ -6,7 +6,7 @@ import re
 import sys
 
 from cost_models import CostModelError
-from simulator.cli.lines import note
+from simulator.cli.lines import brief, note
 from simulator.errors import InputError, PolicyError, StalledError
 from simulator.policies.loading import PREFIX, fault_in_policy_file
 from simulator.scenario import Scenario
@@ -19,21 +19,27 @@ DEBUG = " (run again with --debug for the traceback)"
 
 def complain(error: BaseException) -> int:
     """Say what is wrong in one line; whose fault it is, as a status."""
+    text, status = _judged(error)
+    note(f"batchsim: {brief(text)}")
+    return status
+
+
+def _judged(error: BaseException) -> tuple[str, int]:
+    """What is wrong, and the status that tells whose fault it is."""
     if hasattr(error, "format_message"):    # the parser's; where its class lives depends on the version of typer
-        note(f"batchsim: {_usage(error)}")
-    elif isinstance(error, InputError | TraceError | CostModelError):
-        note(f"batchsim: {_as_flag(str(error))}")
-    elif isinstance(error, StalledError) or (
+        return _usage(error), WRONG_INPUT
+    if isinstance(error, InputError | TraceError | CostModelError):
+        return _as_flag(str(error)), WRONG_INPUT
+    if isinstance(error, StalledError) or (
             isinstance(error, PolicyError) and any(name.startswith(PREFIX) for name in sys.modules)):
-        note(f"batchsim: {error}{_way_to_traceback(error)}")
-    elif where := fault_in_policy_file(error):
-        note(f"batchsim: {where}{DEBUG}")
-    elif isinstance(error, OSError):
-        note(f"batchsim: {_system(error)}")
-    else:
-        note(f"batchsim: internal error: {type(error).__name__}: {error}; run again with --debug for the traceback")
-        return OUR_FAULT
-    return WRONG_INPUT
+        return f"{error}{_way_to_traceback(error)}", WRONG_INPUT
+    if where := fault_in_policy_file(error):
+        return f"{where}{DEBUG}", WRONG_INPUT
+    if isinstance(error, OSError):
+        return _system(error), WRONG_INPUT
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory ({error}): ask for less at once, such as --num-prompts", WRONG_INPUT
+    return f"internal error: {type(error).__name__}: {error}; run again with --debug for the traceback", OUR_FAULT
 
 
 def _way_to_traceback(error: BaseException) -> str:
@@ -62,4 +68,6 @@ def _as_flag(text: str) -> str:
 
 def _system(error: OSError) -> str:
     reason = error.strerror or str(error) or type(error).__name__
-    return f"{error.filename}: {reason}" if error.filename is not None else reason
+    if error.filename is not None:
+        return f"{error.filename}: {reason}"
+    return f"{reason}: is the current directory gone?" if isinstance(error, FileNotFoundError) else reason

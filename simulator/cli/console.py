@@ -75,7 +75,7 @@ def answers() -> Console:
     if sys.stdout.isatty():
         return Answers()
     columns = os.environ.get("COLUMNS", "")
-    width = int(columns) if columns.isdecimal() and int(columns) else PIPED_WIDTH
+    width = int(columns) if columns.isascii() and columns.isdecimal() and int(columns) else PIPED_WIDTH
     return Answers(file=Trimmed(sys.stdout), width=width)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from typer import Argument, Option
 
 from simulator.cli import complete, values
 from simulator.cli.console import answers, print_json
+from simulator.cli.drawing import check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import ENGINE, FILES, Told
@@ -38,6 +38,8 @@ def show(told: Told,
              "Replace that file."))] = False) -> None:
     """Show step times over batch and context, with the floors beside them."""
     path = None if output is None else free_path("--output", output, force=force)
+    if path is not None:
+        check_drawing()
     sheet = cost_sheet(name, model=model, gpu=gpu, dtype=dtype, kv_dtype=kv_dtype,
                        tensor_parallel_size=values.count("--tensor-parallel-size", tensor_parallel_size))
     if path is not None:
@@ -55,6 +57,5 @@ def show(told: Told,
 
 
 def _draw(sheet: CostSheet, path: Path) -> None:
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)    # it talks of font caches and home directories
     from simulator.plots import costs_figure, save_figure
     save_figure(costs_figure(sheet.frame(), f"{sheet.cost.name}: {sheet.facts()['model']}"), path)

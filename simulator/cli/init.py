@@ -16,11 +16,12 @@ from simulator.cli.output import free_path
 from simulator.cli.shaping import TRAFFIC
 from simulator.launching import Launch, translate
 from simulator.policies.making import make_policy
-from simulator.saved import write_whole
+from simulator.saved import readable, write_whole
 from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios import ScenarioFile
 from simulator.scenarios.recording import plain
 from simulator.scenarios.template import template
+from simulator.setup import cost_of
 
 OUTPUT = "scenario.yaml"
 NO_GPU = (f"A command line does not say on which GPU it runs: {Scenario.gpu} is taken; give --gpu, of those that "
@@ -46,11 +47,12 @@ def init(simulated: Simulated, common: Common,
     Flags given beside it are written into it, and so is what --scenario FILE says, YAML or the JSON of a result.
     """
     path = free_path("--output", output, force=force)
-    typed = simulated.typed(common) | {name: value for name, value in (("policy", policy), ("load", load)) if value}
+    typed = simulated.typed(common) | {name: value for name, value in (("policy", policy), ("load", load))
+                                         if value is not None}
     launch = None if command is None else translate(command, typed)
     said = _said(simulated, {} if launch is None else launch.fields, typed)
     _check(said)
-    write_whole(path, template(said, _notes(command, launch, said), output))
+    write_whole(path, template(said, _notes(command, launch, said), readable(output)))
     if common.json:
         print_json(_document(path, said, launch))
         return
@@ -74,6 +76,7 @@ def _check(said: dict[str, Any]) -> None:
     """Refuse what could not be run, but for the trace, which may not be here yet."""
     scenario = scenario_of(**said)
     make_policy(scenario.policy, scenario.knobs)
+    cost_of(scenario)
 
 
 def _notes(command: str | None, launch: Launch | None, said: dict[str, Any]) -> list[str]:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+
+LONG = 300
+"""Characters of a word that are shown; a path of this length can still be told from others."""
 
 
 def note(text: str) -> None:
@@ -18,6 +22,11 @@ def one_line(text: str) -> str:
     """The text on one line, with nothing in it that a terminal would obey."""
     folded = " ".join(text.split())
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in folded)
+
+
+def brief(text: str) -> str:
+    """The text with words cut that nobody would read to the end."""
+    return re.sub(rf"(\S{{{LONG}}})\S+", r"\1...", text)
 
 
 def sink(stream: object) -> None:

@@ -41,6 +41,7 @@ class ResultDirectory:
         """Refuse, before any work is done, what `write` would refuse."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path} is a file, not a directory: give another --result-dir")
+        _check_writable(self.path)
         known = self._manifest()
         for name in names:
             self._check_one(name, known)
@@ -114,11 +115,26 @@ def _staged(directory: Path, files: Mapping[str, bytes]) -> Iterator[Callable[[]
 
     try:
         for part, content in zip(staged, files.values(), strict=True):
-            part.write_bytes(content)
+            _write(part, content, staged[part])
         yield move
     finally:
         for part in staged:
             part.unlink(missing_ok=True)
+
+
+def _write(part: Path, content: bytes, place: Path) -> None:
+    try:
+        part.write_bytes(content)
+    except OSError as error:
+        error.filename = str(place)    # a full disk names none
+        raise
+
+
+def _check_writable(path: Path) -> None:
+    """Refuse a place below which nothing can be made."""
+    there = next((each for each in (path, *path.parents) if each.exists()), Path())
+    if not os.access(there, os.W_OK):
+        raise InputError(f"{there} is not writable, so {path} cannot be written: give another place")
 
 
 def free_path(flag: str, text: str, *, force: bool) -> Path:
@@ -135,6 +151,7 @@ def free_path(flag: str, text: str, *, force: bool) -> Path:
         raise InputError(f"{path} is not a regular file: remove it, or give another {flag}")
     if path.exists() and not force:
         raise InputError(f"{path} exists: give --force to replace it, or another {flag}")
+    _check_writable(path.parent)
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 

@@ -76,7 +76,7 @@ def plan(simulated: Simulated, places: Places, common: Common,
         "settings": fields.pop("knobs"), **fields, "slo": slo or (),
         "attainment": values.number("--attainment", attainment),
         "confidence": values.number("--confidence", confidence), "find": find,
-        "gpus": values.words("--gpus", gpus) if gpus else (), "max_gpus": values.count("--max-gpus", max_gpus),
+        "gpus": () if gpus is None else values.words("--gpus", gpus), "max_gpus": values.count("--max-gpus", max_gpus),
         "tensor_parallel_sizes": _sizes(tensor_parallel_sizes),
         "replications": values.count("--replications", replications)}
     with Bar("plan", unit="runs", quiet=common.quiet, log=True) as bar:
@@ -96,7 +96,7 @@ def plan(simulated: Simulated, places: Places, common: Common,
 
 
 def _sizes(text: str | None) -> tuple[int, ...]:
-    words = values.words("--tensor-parallel-sizes", text) if text else ()
+    words = () if text is None else values.words("--tensor-parallel-sizes", text)
     return tuple(values.count("--tensor-parallel-sizes", word) or 0 for word in words)
 
 

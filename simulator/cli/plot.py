@@ -32,6 +32,9 @@ def plot(told: Told,
          force: Force = False,
          ) -> None:
     """Draw the heat map and the Pareto set of a sweep again, over other axes or of another metric."""
+    for flag, name in (("--x", x), ("--y", y), ("--metric", metric)):
+        if name == "":
+            raise InputError(f"{flag} must be a name, not ''")
     check_drawing()
     target = ResultDirectory(directory, force=force)
     target.check(FIGURES)

@@ -61,6 +61,8 @@ def regress(simulated: Simulated, common: Common,
     what the baseline's scenario says; flags and --scenario change what is run. Exit status 0 for a pass, 1 for a
     regression, 3 where nothing was compared, 2 for wrong input.
     """
+    if not baseline.strip():
+        raise InputError(f"--baseline must name a file or a folder, not {baseline!r}")
     directory = ResultDirectory(REGRESS_DIR if result_dir is None else result_dir, force=force)
     directory.check(WRITTEN)
     if directory.path.resolve() == Path(baseline).resolve():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +38,6 @@ def report(told: Told,
     if path is None and Path(directory).is_dir():
         target.check([PAGE])
     check_drawing()
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)    # it talks of font caches and home directories
     found = chapters(Path(directory))
     text = page_of(found)
     if path is None:

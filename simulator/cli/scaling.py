@@ -10,6 +10,7 @@ from typer import Option
 
 from simulator.cli import complete, values
 from simulator.cli.flags import Flags
+from simulator.errors import InputError
 from simulator.studies.campaign import RETRIES, Backend
 
 SCALE = "Scale"
@@ -28,6 +29,8 @@ class Places(Flags):
     @property
     def chosen(self) -> Backend:
         """Where the runs take place."""
+        if self.scheduler == "":
+            raise InputError("--scheduler must be an address, not ''")
         workers = cores() if self.workers is None else values.count("--workers", self.workers)
         return Backend(self.backend, workers or 0, self.scheduler)
 

@@ -15,6 +15,7 @@ from typer import Argument, Option
 
 from simulator.cli import complete
 from simulator.cli.console import answers, print_json
+from simulator.cli.drawing import check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import FILES, Common, Reading
@@ -51,6 +52,7 @@ def describe(name: Annotated[str, Argument(metavar="NAME|FILE", autocompletion=c
     """Rows, rejects, span, rate, variation of the gaps, lengths, arrivals over time and slot utilisation of a trace."""
     if output is not None:
         _check_figure(Path(output), force=force)
+        check_drawing()
     trace = reading.load(name, common)
     facts = trace.describe()
     if output is not None:

@@ -62,7 +62,7 @@ def target_of(flag: str, out: str, *, force: bool) -> Path:
 
 def _rows(text: str | None) -> tuple[int, int | None]:
     """Start and stop of FROM:TO."""
-    match = re.fullmatch(r"(\d{0,18}):(\d{0,18})", text or ":", re.ASCII)
+    match = re.fullmatch(r"(\d{0,18}):(\d{0,18})", ":" if text is None else text, re.ASCII)
     if match is None:
         raise InputError(f"--rows takes FROM:TO, such as 0:1000, not {text!r}")
     return int(match[1] or 0), int(match[2]) if match[2] else None

@@ -73,7 +73,8 @@ def why(simulated: Simulated, common: Common,
     if max_switches is not None and not shapley:
         raise InputError("--max-switches has no effect: it is for --shapley")
     most = values.count("--max-switches", str(MOST_SWITCHES) if max_switches is None else max_switches) or 0
-    end = end or next(name for name in (simulated.policy, "vllm", "static") if name != start)
+    if end is None:
+        end = next(name for name in (simulated.policy, "vllm", "static") if name != start)
     settings = simulated.knobs_for(start, end)
     if batch is not None:
         settings[f"{start}.max_batch_size"] = values.count("--batch", batch)

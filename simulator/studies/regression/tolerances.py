@@ -60,7 +60,7 @@ class Tolerance:
         if word == "exact":
             return cls()
         try:
-            value = float(word.removesuffix("%"))
+            value = float(word.removesuffix("%")) if word.isascii() and "_" not in word else -1.0
         except ValueError:
             value = -1.0
         if not isfinite(value) or value < 0:
