@@ -7,7 +7,6 @@ being replaced it lists old and new checksums, so that an interrupted run locks 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.cli.console import as_json
+from simulator.documents import document_of
 from simulator.errors import InputError
 from simulator.result import Result
 from simulator.saved import MANIFEST, write_whole
@@ -33,8 +33,8 @@ class ResultDirectory:
     """
 
     def __init__(self, path: str | Path, *, force: bool = False) -> None:
-        if not str(path):
-            raise InputError("--result-dir must name a directory, not ''")
+        if not str(path) or "\0" in str(path):
+            raise InputError(f"--result-dir must name a directory, not {str(path)!r}")
         self.path, self._force = Path(path), force
 
     def check(self, names: Iterable[str]) -> None:
@@ -71,7 +71,7 @@ class ResultDirectory:
             raise InputError(f"{path} is a directory: remove it, or give another --result-dir")
         if path.exists() and not path.is_file():
             raise InputError(f"{path} is not a regular file: remove it, or give another --result-dir")
-        if path.exists() and not self._force and _checksum(path.read_bytes()) not in known.get(name, ()):
+        if path.exists() and not self._force and _checksum_of(path) not in known.get(name, ()):
             raise InputError(f"{path} was not written by an earlier run, or was changed since: give --force to "
                              "replace it, or another --result-dir")
 
@@ -83,10 +83,10 @@ class ResultDirectory:
         if not path.is_file():
             raise InputError(f"{path} is not a regular file: remove it, or give another --result-dir")
         try:
-            found: dict[str, Any] = json.loads(path.read_bytes())
+            found: dict[str, Any] = document_of(path)
             if found["written_by"] == WRITER:
                 return {str(name): set(str(checksums).split()) for name, checksums in found["sha256"].items()}
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (InputError, TypeError, KeyError, AttributeError):
             pass
         if self._force:
             return {}
@@ -95,6 +95,12 @@ class ResultDirectory:
 
 def _checksum(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def _checksum_of(path: Path) -> str:
+    """Of a file, however large."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _listing(checksums: Mapping[str, set[str]]) -> bytes:
@@ -124,7 +130,7 @@ def _staged(directory: Path, files: Mapping[str, bytes]) -> Iterator[Callable[[]
 def free_path(flag: str, text: str, *, force: bool) -> Path:
     """The path of a single file, if it may be written there; whatever is wrong is said before any work is done."""
     path = Path(text)
-    if not text or path.is_dir() or not path.parent.is_dir():
+    if not text or "\0" in text or path.is_dir() or not path.parent.is_dir():
         raise InputError(f"{flag} must name a file in a directory that exists, not {text!r}")
     if path.exists() and not force:
         raise InputError(f"{path} exists: give --force to replace it, or another {flag}")
