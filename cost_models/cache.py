@@ -13,14 +13,17 @@ from typing import Any, TypeVar
 from cost_models.base import CostModelError
 
 T = TypeVar("T")
+MOST_BYTES = 16 << 20
+"""Of an answer; the largest table has a tenth of it."""
 
 
 def cached(name: str, read: Callable[[object], T], ask: Callable[[], dict[str, Any]]) -> T:
     """What ``read`` makes of the stored answer, or of a new one, which is then stored under the name."""
     path = directory() / name
     try:
-        return read(json.loads(path.read_bytes()))
-    except (OSError, ValueError, CostModelError):
+        if path.is_file() and path.stat().st_size <= MOST_BYTES:
+            return read(json.loads(path.read_bytes()))
+    except (OSError, ValueError, RecursionError, CostModelError):
         pass
     answer = ask()
     found = read(answer)

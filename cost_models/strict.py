@@ -63,8 +63,10 @@ def read_yaml(path: Path) -> object:
             return parse_yaml(stream.read(MOST_YAML + 1), str(path))
     except OSError as error:
         raise CostModelError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise CostModelError(f"{path}: not a text file") from None
+    except ValueError as error:
+        if isinstance(error, CostModelError):
+            raise
+        raise CostModelError(f"{path}: not a text file") from None    # or a name that no file can have
 
 
 def _loaded(text: str) -> object:

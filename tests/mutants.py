@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -103,16 +102,21 @@ def _changed(found: Any, chance: Random) -> Any:
     return copy
 
 
-def outcome(parser: Parser, content: bytes, read: Callable[[Path], object] | None = None) -> str:
+def outcome(parser: Parser, content: bytes) -> str:
     """What comes of a file with this content: "parsed", or the refusal; anything else is an assertion that fails."""
-    with TemporaryDirectory() as folder, warnings.catch_warnings():
+    with TemporaryDirectory() as folder:
+        return attempt(parser, parser.laid(Path(folder), content)).replace(folder, "")
+
+
+def attempt(parser: Parser, path: Path) -> str:
+    """What comes of reading a path: "parsed", or the refusal, which is one plain line; no warning, no other error."""
+    with warnings.catch_warnings():
         warnings.simplefilter("error")
-        path = parser.laid(Path(folder), content)
         try:
-            (read or parser.read)(path)
+            parser.read(path)
         except (InputError, TraceError, CostModelError) as refusal:
             told = str(refusal)
             assert told.isprintable(), f"not one plain line: {told!r}"
             assert len(told) < LONGEST, f"{len(told)} characters"
-            return told.replace(folder, "")
+            return told
     return "parsed"

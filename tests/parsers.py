@@ -24,6 +24,7 @@ from simulator.cli.output import ResultDirectory
 from simulator.cli.plot import _records
 from simulator.cli.varied import listed
 from simulator.conformance import conformance
+from simulator.documents import bytes_of
 from simulator.engine_runs import read_run
 from simulator.kinds import SPEC as SPECIFIED
 from simulator.kinds import load_trace, meant_as
@@ -147,8 +148,7 @@ def _translated(path: Path) -> object:
     folder = Path.cwd()
     os.chdir(path.parent)
     try:
-        command = Path("command.txt").read_bytes().decode("utf-8", "surrogateescape")
-        return translate(command, {})
+        return translate(bytes_of("command.txt").decode("utf-8", "surrogateescape"), {})
     finally:
         os.chdir(folder)
 
@@ -165,6 +165,8 @@ def _drawn(path: Path) -> object:
 
 
 def _resumed(path: Path) -> object:
+    if path.exists() or path.is_symlink():
+        os.replace(path, path.with_name(made()["name of the point"].decode()))
     with Store(path.parent.parent, resume=True, force=True) as store:
         return campaign({"it": SMALL}, _first, store=store)
 

@@ -29,7 +29,7 @@ ENGINE, MEASURES, FILES, COMMON = "Model, GPU and engine", "Measures", "Files", 
 
 ChosenPolicy = Annotated[str | None, Option(metavar="NAME|FILE.py:CLASS", autocompletion=complete.policies,
                                             rich_help_panel=ENGINE, help=(
-    "A policy, or a class of your own; vllm if not given."))]
+    "A policy, or a class of your own, whose file is run; vllm if not given."))]
 ChosenLoad = Annotated[str | None, Option(metavar="trace|saturated", autocompletion=complete.loads,
                                           rich_help_panel=TRAFFIC, help=(
     "The trace's own times, or all requests at 0; trace if not given."))]

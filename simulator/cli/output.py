@@ -7,7 +7,6 @@ being replaced it lists old and new checksums, so that an interrupted run locks 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.cli.console import as_json
+from simulator.documents import document_of
 from simulator.errors import InputError
 from simulator.result import Result
 from simulator.saved import MANIFEST, write_whole
@@ -33,7 +33,7 @@ class ResultDirectory:
     """
 
     def __init__(self, path: str | Path, *, force: bool = False) -> None:
-        if str(path).strip() in ("", "-"):
+        if str(path).strip() in ("", "-") or "\0" in str(path):
             raise InputError(f"--result-dir must name a directory, not {str(path)!r}")
         self.path, self._force = Path(path), force
 
@@ -72,7 +72,7 @@ class ResultDirectory:
             raise InputError(f"{path} is a directory: remove it, or give another --result-dir")
         if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
             raise InputError(f"{path} is not a regular file: remove it, or give another --result-dir")
-        if path.exists() and not self._force and _checksum(path.read_bytes()) not in known.get(name, ()):
+        if path.exists() and not self._force and _checksum_of(path) not in known.get(name, ()):
             raise InputError(f"{path} was not written by an earlier run, or was changed since: give --force to "
                              "replace it, or another --result-dir")
 
@@ -84,10 +84,10 @@ class ResultDirectory:
         if not path.is_file():
             raise InputError(f"{path} is not a regular file: remove it, or give another --result-dir")
         try:
-            found: dict[str, Any] = json.loads(path.read_bytes())
+            found: dict[str, Any] = document_of(path)
             if found["written_by"] == WRITER:
                 return {str(name): set(str(checksums).split()) for name, checksums in found["sha256"].items()}
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (InputError, TypeError, KeyError, AttributeError):
             pass
         if self._force:
             return {}
@@ -96,6 +96,12 @@ class ResultDirectory:
 
 def _checksum(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def _checksum_of(path: Path) -> str:
+    """Of a file, however large."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _listing(checksums: Mapping[str, set[str]]) -> bytes:
@@ -143,7 +149,7 @@ def free_path(flag: str, text: str, *, force: bool) -> Path:
     What a link leads to is replaced, and never the link.
     """
     path = Path(text)
-    if not text.strip() or path.is_dir() or not path.parent.is_dir():
+    if not text.strip() or "\0" in text or path.is_dir() or not path.parent.is_dir():
         raise InputError(f"{flag} must name a file in a directory that exists, not {text!r}")
     if text == "-":
         raise InputError(f"{flag} must name a file, not '-': --json prints to stdout")

@@ -18,6 +18,8 @@ from simulator.scenarios.yaml_text import parse
 PYTHON = re.compile(r"(.*/)?python[0-9.]*")
 SHELL = re.compile(r"[|&;<]+|[12&]?>.*|#.*")
 """Words that end a command."""
+MOST_CHARACTERS = 1 << 17
+"""Of a command line."""
 
 
 class Command(NamedTuple):
@@ -54,6 +56,8 @@ def command_of(line: str, engines: Sequence[Engine]) -> Command:
 
 def _words(line: str) -> list[str]:
     """The words of a line, which may be broken with backslashes."""
+    if len(line) > MOST_CHARACTERS:
+        raise InputError(f"--from: is longer than a command line can be ({MOST_CHARACTERS:,} characters)")
     try:
         return [word for word in shlex.split(re.sub(r"\\\r?\n", " ", line)) if word]
     except ValueError as error:

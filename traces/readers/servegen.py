@@ -7,7 +7,6 @@ text counts. Every client is a tenant.
 """
 
 import csv
-import json
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -21,6 +20,8 @@ from traces.errors import TraceError, plain, shown
 from traces.pools import FAMILIES, Client, Lengths, Window, draw
 from traces.readers.asked import Asked, window_ns
 from traces.readers.content import Content, Members
+from traces.readers.rows import BadRow
+from traces.readers.text import json_object
 from traces.report import ReadReport
 from traces.trace import Trace
 
@@ -131,8 +132,9 @@ def _row(where: str, row: list[str]) -> tuple[int, float, str, float]:
 def _by_start(where: str, text: str) -> Mapping[int, Any]:
     """Fields of lengths, still as text, by the start of their window in ns."""
     try:
-        return {int(start) * SECOND: dict(fields) for start, fields in json.loads(text).items()}
-    except (ValueError, TypeError, AttributeError, RecursionError):
+        found: Mapping[str, Any] = json_object(text)
+        return {int(start) * SECOND: dict(fields) for start, fields in found.items()}
+    except (ValueError, TypeError, BadRow):
         raise TraceError(f"{where} must be a JSON object of windows by their start in s") from None
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO, Any, cast
 
 from traces.errors import TraceError, plain
@@ -126,6 +127,8 @@ def opened(path: Path) -> Iterator[io.BufferedReader]:
     """Open `path` for reading, unpacked and without a byte order mark."""
     label = plain(str(path))
     with one_line_errors(label):
+        if not S_ISREG(path.stat().st_mode):
+            raise TraceError(f"{label}: is no regular file: give one, such as a copy of what comes from there")
         raw = path.open("rb")
     with raw:
         with one_line_errors(label):

@@ -64,8 +64,15 @@ def csv_rows(lines: Sequence[str]) -> list[list[str]]:
         raise BadRow("row", lines[0], f"is not a CSV row on one line ({fault})") from None
 
 
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name appears twice")
+    return found
+
+
 # Numbers with a point stay text, so that they become integers without a float in between.
-_decode = json.JSONDecoder(parse_float=str, parse_constant=str).decode
+_decode = json.JSONDecoder(parse_float=str, parse_constant=str, object_pairs_hook=_once).decode
 
 
 def json_split(names: Sequence[str], optional: Sequence[str]) -> Split:

@@ -70,4 +70,4 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 def text(words: str) -> str:
     """Words that Markdown shows as they are, on one line: names come from files."""
     plain = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in " ".join(words.split()))
-    return re.sub(r"([\\`*_<&\[\]|~]|^[#>+-])", r"\\\1", plain)
+    return re.sub(r"([\\`*_<&\[\]|~])", r"\\\1", plain)
