@@ -19,7 +19,7 @@ from markdown import table
 HERE = Path(__file__)
 sys.path.insert(0, str(HERE.parents[1]))
 
-from loads import CASES
+from loads import CASES  # noqa: E402 - it lies one folder up
 
 
 def alone(name: str, scale: float) -> tuple[object, ...]:

@@ -23,9 +23,11 @@ from simulator.statistics import (
     share_interval,
     warm_up,
 )
+from simulator.studies.capacity.following import warm_from
 from simulator.studies.capacity.verdict import share_of
 from simulator.studies.capacity.windows import shares
 from simulator.studies.differences import difference
+from simulator.timeline import Timeline
 
 Floats = NDArray[np.float64]
 RUNS, EMPTY = 1000, 200
@@ -74,7 +76,7 @@ class Queue:
         return (1 - load) * sum(terms)
 
     def quantile(self, share: float) -> float:
-        """The wait that so many customers do not exceed, by halving; up to 40, beyond which Erlang's sum has no digits."""
+        """The wait that so many customers do not exceed, by halving, up to 40: beyond, Erlang's sum has no digits."""
         low, high = 0.0, 40.0
         for _ in range(60):
             middle = (low + high) / 2
@@ -112,7 +114,7 @@ def replications(queue: Queue) -> Iterable[tuple[Interval, float]]:
     return ((of_means(row), queue.mean) for row in means)
 
 
-def _sides(queue: Queue) -> tuple[Floats, Floats, float]:
+def sides(queue: Queue) -> tuple[Floats, Floats, float]:
     """Means of runs with a server and with one 5 % faster on the same arrivals, ten a row, and their true ratio."""
     gaps = np.random.default_rng(13).exponential(1 / queue.load, (10 * RUNS, 500 + EMPTY))
     slow, fast = (waits(gaps, np.full(gaps.shape, service))[:, EMPTY:].mean(axis=1).reshape(RUNS, 10)
@@ -122,13 +124,13 @@ def _sides(queue: Queue) -> tuple[Floats, Floats, float]:
 
 def pairs(queue: Queue) -> Iterable[tuple[Interval, float]]:
     """The difference that a server 5 % faster makes."""
-    slow, fast, ratio = _sides(queue)
+    slow, fast, ratio = sides(queue)
     return ((paired(a, b), queue.mean * (ratio - 1)) for a, b in zip(fast, slow, strict=True))
 
 
 def compared(queue: Queue) -> Iterable[tuple[Interval, float]]:
     """The same as `compare --replications 10` and a replicated sweep have it."""
-    slow, fast, ratio = _sides(queue)
+    slow, fast, ratio = sides(queue)
     for a, b in zip(slow, fast, strict=True):
         found = difference("wait", "fast", a.tolist(), b.tolist())
         assert found
@@ -182,22 +184,40 @@ CASES = (
 
 STARTS = {"empty": 0.0, "full: 60 services of work": 60.0}
 """Work that the first customer finds."""
+Rule = Callable[[Floats, Floats], "int | None"]
 
 
-def left_out(start: float, values: int, runs: int = 1000) -> tuple[Floats, Floats, Floats, int]:
+def mser(sent: Floats, row: Floats) -> int | None:
+    """`statistics.warm_up`: where the series itself settles."""
+    return warm_up(row)
+
+
+def of_plan(sent: Floats, row: Floats) -> int | None:
+    """What `plan` leaves out: all sent before as many are there as on the mean; see `capacity.following`."""
+    scale = 1e6
+    at, done = ((instants * scale).astype(np.int64) for instants in (sent, sent + row + 1))
+    one, none = np.ones(len(at), np.int64), np.zeros(len(at), np.int64)
+    line = Timeline(none, one, one, at, at, at, done, done, done, done, done, none, streams=True)
+    return int(np.searchsorted(at, warm_from(line)))
+
+
+RULES: dict[str, Rule] = {"MSER-5": mser, "that of a plan": of_plan}
+
+
+def left_out(rule: Rule, start: float, values: int, runs: int = 1000) -> tuple[Floats, Floats, Floats, int]:
     """Errors of the mean wait with all values and with the warm-up left out, how much that is, and who never settles.
 
     Of a run that does not settle nothing is left out, as there is no better place to begin.
     """
-    rows = HALF.waits(runs, values, 16, start)
-    cut = [warm_up(row) for row in rows]
+    gaps = np.random.default_rng(16).exponential(1 / HALF.load, (runs, values))
+    rows, sent = waits(gaps, np.ones(gaps.shape), start), np.cumsum(gaps, axis=1)
+    cut = [rule(times, row) for times, row in zip(sent, rows, strict=True)]
     means = np.array([row[at or 0:].mean() for row, at in zip(rows, cut, strict=True)])
     return rows.mean(axis=1) - HALF.mean, means - HALF.mean, np.array([at or 0 for at in cut], float), cut.count(None)
 
 
-def bias_of(start: str, values: int) -> tuple[object, ...]:
+def bias_of(rule: str, start: str, values: int) -> tuple[object, ...]:
     """A row of the table of warm-ups: with and without, each with its standard error."""
-    plain, cut, skipped, unsettled = left_out(STARTS[start], values)
+    plain, cut, skipped, unsettled = left_out(RULES[rule], STARTS[start], values)
     told = (f"{errors.mean():+.3f} ± {errors.std() / len(errors) ** 0.5:.3f}" for errors in (plain, cut))
-    return (start, f"{values:,}", f"{len(plain):,}", *told, f"{skipped.mean():,.0f}", f"{unsettled:,}")
-
+    return rule, start, f"{values:,}", *told, f"{skipped.mean():,.0f}", f"{unsettled:,}"
