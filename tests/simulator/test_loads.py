@@ -22,7 +22,12 @@ SMALL = {"500 replicas, 7 routers": 0.01, "1 replica to 500 and back": 0.01, "a 
 """The scale of a case where a hundredth is not right."""
 
 
-@pytest.mark.parametrize("name", CASES)
+COMMANDS = ("a sweep of 10,000 points", "page, pictures, trace events")
+"""Those that start the command line several times."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in COMMANDS else ())
+                                  for name in CASES])
 def test_every_load_is_served_when_it_is_small(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(Path(sim.__file__).parents[1]))
@@ -76,17 +81,29 @@ def test_more_slots_in_a_shortage_by_priority_take_no_more_work_for_each_preempt
     assert cost[1] <= 2.5 * cost[0]
 
 
-def test_trace_events_work_out_no_latency_of_everybody_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, asked = sim.run(Scenario(trace(50), **PLAIN)), 0
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Counts how often the time to the first token of all requests is worked out."""
+    counts: Counter[str] = Counter()
 
     def told(line: Timeline) -> Any:
-        nonlocal asked
-        asked += 1
+        counts["ttft"] += 1
         return line.first_delivered - line.sent
 
     monkeypatch.setattr(Timeline, "ttft", property(told))
+    return counts
+
+
+def test_trace_events_work_out_no_latency_of_everybody_for_each(asked: Counter[str]) -> None:
+    result = sim.run(Scenario(trace(50), **PLAIN))
     assert sum(1 for _ in result.trace_events()) > 100
-    assert asked == 0
+    assert asked["ttft"] == 0
+
+
+def test_tenants_work_out_no_latency_of_everybody_for_each(asked: Counter[str]) -> None:
+    result = sim.run(Scenario(trace(50, tenant=tuple(f"tenant {at % 25}" for at in range(50))), **PLAIN))
+    assert len(result.tenants) == 25
+    assert asked["ttft"] == 1
 
 
 def test_a_trace_longer_than_the_clock_is_one_line() -> None:
