@@ -15,6 +15,9 @@ def warm_up(series: ArrayLike) -> int | None:
     MSER-5: leave out as many batches of five as make the standard error of the mean of the rest smallest (White, Cobb
     and Spratt, Winter Simulation Conference 2000). A queue that grows until the end of the run never settles. Fewer
     than ten values are too few to tell: nothing is left out.
+
+    It cuts where the rest is quiet, so the mean of what it leaves is a little low in a short run that began as it went
+    on: of a queue at a load of 0.6 by 2 % of 2,000 values and by 0.5 % of 8,000. A plan has a rule of its own.
     """
     values = np.asarray(series, dtype=float)
     count = len(values) // BATCH

@@ -105,6 +105,12 @@ def test_a_rate_scale_is_a_finite_number_above_0(tiny, factor):
         tiny.scale_rate(factor)
 
 
+def test_a_rate_scale_of_1_moves_no_arrival_by_a_nanosecond():
+    """Ten years in nanoseconds are more than a float can count one by one."""
+    odd = [0, 2 ** 53 + 1, 10 * 365 * 86_400 * 10 ** 9 + 1]
+    assert Trace("long", odd, [1] * 3, [1] * 3).scale_rate(1.0).arrival.tolist() == odd
+
+
 def test_a_rate_scale_that_stretches_beyond_the_clock_is_refused(tiny):
     with pytest.raises(TraceError, match="beyond 146 years"):
         tiny.scale_rate(1e-300)

@@ -62,17 +62,21 @@ def _in_every(told: Sequence[bool | None]) -> bool | None:
 
 
 def _share(samples: Sequence[Sample], at: int, level: float) -> Interval:
-    """The share over all runs. Its interval is the wider one of two.
+    """The share over all runs."""
+    met, asked = sum(sample.met[at] for sample in samples), sum(sample.asked[at] for sample in samples)
+    return share_of(met, asked, [share for sample in samples for share in sample.windows[at]], level)
+
+
+def share_of(met: int, asked: int, windows: Sequence[float], level: float) -> Interval:
+    """The share of requests that meet their limits, given that of each window. Its interval is the wider one of two.
 
     One takes the windows of all runs as values: requests depend on those beside them, windows hardly do (batch means,
     replicated where there are several seeds). The other takes each request by itself (Clopper and Pearson), which
     also bounds what so many requests can show where none of them misses.
     """
-    met, asked = sum(sample.met[at] for sample in samples), sum(sample.asked[at] for sample in samples)
     if not asked:    # nobody misses, and nothing is known
         return Interval(0.0, 1.0, 1.0, level)
     mean, requests = met / asked, share_interval(met, asked, level)
-    windows = [share for sample in samples for share in sample.windows[at]]
     half = of_means(windows, level).half_width if len(windows) > 1 else 0.0
     return Interval(max(0.0, min(requests.low, mean - half)), mean, min(1.0, max(requests.high, mean + half)), level)
 

@@ -68,7 +68,8 @@ def test_who_must_try_again_has_waited_since_the_first_try() -> None:
     found = sim.plan(evenly(SERVICE * 6 // 10), queue_limit=1, max_retries=20, retry_backoff=0.01, **ONE_AT_A_TIME)
     assert found.replicas == 2
     sample = found.best.runs.sample(Probe(1))
-    assert sample.causes["queue"] == sample.requests - sample.met[0] > 0.3 * sample.requests
+    assert sample.causes["e2el"] == sample.requests - sample.met[0] > 0.3 * sample.requests
+    assert sample.causes["lost"] == 0
 
 
 def test_too_few_requests_are_told_where_warming_up_takes_some_of_enough() -> None:

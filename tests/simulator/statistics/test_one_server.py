@@ -6,53 +6,19 @@ the truth about as often as they say. The queue itself is played by Lindley's re
 
 from __future__ import annotations
 
-from math import exp, factorial, floor
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from lindley import CASES, HALF, LIMIT, RULES, Case, left_out, sides, waits
 from worlds import trace_of
 
 from simulator.result import Result
 from simulator.scenario import Scenario
 from simulator.simulation import run
-from simulator.statistics import (
-    Interval,
-    batch_means,
-    batch_quantile,
-    of_means,
-    paired,
-    quantile_interval,
-    share_interval,
-    warm_up,
-)
+from simulator.statistics import batch_means, batch_quantile, of_means, paired, warm_up
 
-Floats = NDArray[np.float64]
 SERVICE = 10_000_000    # 4 steps of 2.5 ms, ns
-LOAD = 0.6
-MEAN = LOAD / (2 * (1 - LOAD))    # Pollaczek and Khinchine: the mean wait over the service time
-LIMIT = 2.0    # a wait that is "short", in service times
-
-
-def waits(gaps: Floats, services: Floats) -> Floats:
-    """Lindley: a customer waits as long as the work before it exceeds the gap, in each row by itself.
-
-    That is the random walk of work less gaps, above the lowest it has been.
-    """
-    walk = np.cumsum(np.concatenate([np.zeros((len(gaps), 1)), services[:, :-1] - gaps[:, 1:]], axis=1), axis=1)
-    return walk - np.minimum.accumulate(walk, axis=1)
-
-
-def waits_of(runs: int, customers: int, seed: int, load: float = LOAD) -> Floats:
-    """Waits of so many runs, in service times; each starts empty."""
-    gaps = np.random.default_rng(seed).exponential(1 / load, (runs, customers))
-    return waits(gaps, np.ones((runs, customers)))
-
-
-def share_below(x: float, load: float = LOAD) -> float:
-    """The share of customers who wait at most x service times (Erlang, 1909)."""
-    terms = (exp(load * (x - k)) * (load * (k - x)) ** k / factorial(k) for k in range(floor(x) + 1))
-    return (1 - load) * sum(terms)
+LOAD = HALF.load
+MEAN = HALF.mean    # over the service time
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +52,8 @@ def test_its_mean_lies_in_its_own_interval(simulated: Result) -> None:
 def test_so_do_its_share_of_short_waits_and_its_p90(simulated: Result) -> None:
     series = simulated.timeline.queue_time / SERVICE
     short, p90 = batch_means(series <= LIMIT), batch_quantile(series, 0.9)
-    assert share_below(LIMIT) in short
-    assert share_below(p90.low) < 0.9 < share_below(p90.high)
+    assert HALF.below(LIMIT) in short
+    assert HALF.below(p90.low) < 0.9 < HALF.below(p90.high)
     assert short.half_width < 0.02
 
 
@@ -103,64 +69,39 @@ def test_littles_law_holds_as_the_queue_is_seen_over_time(simulated: Result) -> 
     assert there == 0
 
 
-RUNS, CUSTOMERS = 1000, 4000
+def takes_long(case: Case) -> bool:
+    return case.queue.random or case.interval.endswith(("10,000", "40,000"))
 
 
-@pytest.fixture(scope="module")
-def many() -> Floats:
-    """A thousand runs; the first customers, who find it empty, are left out."""
-    return waits_of(RUNS, CUSTOMERS + 200, seed=11)[:, 200:]
+@pytest.mark.parametrize("case", [pytest.param(case, marks=pytest.mark.slow if takes_long(case) else ())
+                                  for case in CASES], ids=lambda case: f"{case.interval}, {case.queue}")
+def test_an_interval_holds_the_truth_as_often_as_it_says(case: Case) -> None:
+    """Those of independent values promise at least their level."""
+    held, errors = case.outcomes()
+    low, high = (0.945, 0.99) if "independent" in case.interval else (0.93, 0.97)
+    assert len(held) >= 1000
+    assert low <= np.mean(held) <= high
+    assert abs(np.mean(errors)) <= 4 * np.std(errors) / len(errors) ** 0.5
 
 
-def coverage(intervals: list[Interval], truth: float) -> float:
-    return float(np.mean([truth in found for found in intervals]))
-
-
-def test_batches_of_one_run_cover_the_mean(many: Floats) -> None:
-    assert 0.93 <= coverage([batch_means(row) for row in many], MEAN) <= 0.97
-
-
-def test_they_cover_the_share_that_meets_an_objective(many: Floats) -> None:
-    assert 0.93 <= coverage([batch_means(row <= LIMIT) for row in many], share_below(LIMIT)) <= 0.97
-
-
-def test_they_cover_a_quantile(many: Floats) -> None:
-    found = [batch_quantile(row, 0.9) for row in many]
-    assert 0.93 <= np.mean([share_below(each.low) < 0.9 < share_below(each.high) for each in found]) <= 0.97
-
-
-def test_ten_runs_cover_the_mean() -> None:
-    means = waits_of(10_000, 700, seed=12)[:, 200:].mean(axis=1).reshape(RUNS, 10)
-    assert 0.93 <= coverage([of_means(row) for row in means], MEAN) <= 0.97
-
-
-def test_pairs_cover_a_difference_and_are_far_narrower() -> None:
-    """A server 5 % faster on the same arrivals: both know a closed form."""
-    rng = np.random.default_rng(13)
-    gaps = rng.exponential(1 / LOAD, (5_000, 700))
-    slow, fast = (waits(gaps, np.full(gaps.shape, service))[:, 200:].mean(axis=1).reshape(-1, 10)
-                  for service in (1.0, 0.95))
-    load = 0.95 * LOAD
-    truth = MEAN - 0.95 * load / (2 * (1 - load))
-    found = [paired(a, b) for a, b in zip(slow, fast, strict=True)]
-    assert 0.93 <= coverage(found, truth) <= 0.97
+def test_pairs_are_far_narrower_than_two_intervals() -> None:
+    slow, fast, _ = sides(HALF)
+    found = [paired(a, b).half_width for a, b in zip(slow, fast, strict=True)]
     apart = [of_means(a).half_width + of_means(b).half_width for a, b in zip(slow, fast, strict=True)]
-    assert np.mean([each.half_width for each in found]) < 0.25 * np.mean(apart)
+    assert np.mean(found) < 0.25 * np.mean(apart)
 
 
-def test_independent_values_cover_a_quantile_and_a_share_at_least() -> None:
-    """One customer a run is independent of all others. These two are exact: they promise at least their level."""
-    last = waits_of(100_000, 60, seed=14)[:, -1].reshape(RUNS, 100)
-    quantiles = [quantile_interval(row, 0.9) for row in last]
-    assert 0.945 <= np.mean([share_below(each.low) < 0.9 < share_below(each.high) for each in quantiles]) <= 0.99
-    shares = [share_interval(int((row <= LIMIT).sum()), 100) for row in last]
-    assert 0.945 <= coverage(shares, share_below(LIMIT)) <= 0.99
+def test_what_a_plan_leaves_out_does_not_bend_its_mean() -> None:
+    """Started empty, as a plan starts; within three standard errors of the known mean."""
+    _, errors, skipped, unsettled = left_out(RULES["that of a plan"], 0.0, 2_000)
+    assert abs(errors.mean()) < 3 * errors.std() / len(errors) ** 0.5
+    assert skipped.mean() > 1
+    assert unsettled == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("load", [0.3, 0.8])
-def test_batches_cover_the_mean_at_other_loads(load: float) -> None:
-    """The busier the server, the longer a run must be for its batches to be independent."""
-    customers = 2_000 if load < 0.5 else 60_000
-    found = [batch_means(row) for seed in range(20) for row in waits_of(100, customers, seed, load)[:, 500:]]
-    assert 0.93 <= coverage(found, load / (2 * (1 - load))) <= 0.97
+def test_mser_takes_a_full_start_away_and_little_else() -> None:
+    """What it leaves is 2 % low at 2,000 values: it cuts where the rest is quiet."""
+    plain, cut, _, _ = left_out(RULES["MSER-5"], 60.0, 8_000, runs=200)
+    assert abs(cut.mean()) < 0.2 * plain.mean()
+    _, empty, _, _ = left_out(RULES["MSER-5"], 0.0, 2_000, runs=400)
+    assert -0.04 < empty.mean() / HALF.mean < 0
