@@ -70,6 +70,12 @@ def test_an_interval_keeps_prefill_batches_apart() -> None:
         "50: 0+1 1+1 | emit 0 1 | leave 0 1"]
 
 
+def test_after_a_mixed_batch_an_interval_begins_anew() -> None:
+    assert log([(0, 4, 5), (5, 7, 1)], chunked_prefill_size=4, enable_mixed_chunk=True, prefill_decode_interval=1) == [
+        "0: 0+4 | emit 0", "10: 0+1 | wait 1 | emit 0", "20: 1+3 0+1 | emit 0", "30: 0+1 | emit 0",
+        "40: 1+3 0+1 | emit 0 | leave 0", "50: 1+1 | emit 1 | leave 1"]
+
+
 # Admission
 
 def test_a_whole_output_must_fit_strictly() -> None:
@@ -228,6 +234,15 @@ def test_the_longest_waiting_keep_what_they_generated() -> None:
     assert world.record.steps["redone"].sum() == 10    # its prompt was evicted, too
 
 
+def test_after_a_retraction_there_is_room_for_20_steps_of_those_who_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(Radix, "evict", lambda memory, blocks, usual=Radix.evict: (
+        asked.append(blocks), usual(memory, blocks))[1])
+    world = play([(0, 2, 10), (0, 4, 10), (0, 3, 2)], Sglang(page_size=2, **BOLD), capacity=20)
+    assert [tick.preempted for tick in world.ticks if tick.preempted] == [[1]]
+    assert max(asked) == 20 // 2
+
+
 def test_others_prompts_are_found() -> None:
     prefix = (("p", 40),)
     assert log([(0, 41, 1), (15, 45, 1)], prefixes=[prefix, prefix]) == [
@@ -287,6 +302,12 @@ def admitted(rows: list[tuple[int, ...]], prefixes: Any = (), capacity: int = 10
 
 def test_the_longest_output_first() -> None:
     assert admitted([(0, 2, 2), (0, 2, 9), (0, 2, 5), (0, 2, 9)], schedule_policy="lof") == [1, 3, 2, 0]
+
+
+def test_nobody_is_put_into_order_while_all_slots_are_taken() -> None:
+    assert log([(0, 4, 2), (5, 4, 1, 2), (5, 4, 1, 9)], schedule_policy="lof", max_running_requests=1) == [
+        "0: 0+4 | emit 0", "10: 0+1 | wait 1 2 | emit 0 | leave 0", "20: 2+4 | wait 1 | emit 2 | leave 2",
+        "30: 1+4 | emit 1 | leave 1"]
 
 
 def test_the_longest_match_first() -> None:
