@@ -153,7 +153,7 @@ def test_who_is_let_in_is_counted_where_it_ends() -> None:
 
 
 def test_who_ends_last_is_counted_before_one_alone() -> None:
-    """After the first has ended, 12 steps of 2 rows: 26 tokens with the one each that is left, 6 of them the first's."""
+    """After the first has ended, 12 steps of 2 rows, and a token each is left: 27 tokens, 6 of them the first's."""
     for left, fits in ((20, False), (21, True)):
         alive = Completions([])
         assert alive.fit(Request(0, 0, 4, 8), 100)
@@ -209,7 +209,7 @@ def test_a_pass_whose_chunk_is_full_does_not_look_for_memory() -> None:
 
 
 def test_a_prompt_in_the_middle_is_among_those_whose_ends_are_played() -> None:
-    """Both have 6 tokens to go, 12 in all, and one each to spare: 3 tokens more than the 12 must be free then."""
+    """Both have 6 tokens to go, 12 in all, and one each to spare: 3 tokens more than the 12 must be free."""
     rows = [(0, 12, 6), (0, 4, 6)]
     for capacity, first in ((33, "10: 0+4 1+4 | emit 0 1"), (32, "10: 0+4 | wait 1 | emit 0")):
         assert log(rows, capacity, chunked_prefill_size=8, ignore_eos=True, disable_radix_cache=True)[1] == first
@@ -403,6 +403,7 @@ def test_what_nobody_clips_stalls() -> None:
 @pytest.mark.parametrize("knobs", [
     {"schedule_policy": "lmp"}, {"page_size": 0}, {"max_running_requests": -1}, {"chunked_prefill_size": -1},
     {"max_prefill_tokens": 1.5}, {"enable_mixed_chunk": "yes"}, {"schedule_conservativeness": 0},
+    {"schedule_conservativeness": UNLIMITED},
     {"init_new_token_ratio": -0.1}, {"init_new_token_ratio": float("nan")}, {"prefill_decode_interval": -1},
     {"random_seed": True}, {"prefill_max_requests": 0}, {"context_length": 0}])
 def test_wrong_knobs(knobs: dict[str, Any]) -> None:
