@@ -9,15 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import Affine, World, play, play_both, trace_of
 
+from simulator.batch import LockstepSet
 from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.memory.prompts import PromptCached
 from simulator.memory.reserved import Reserved
 from simulator.policies import Tgi
+from simulator.policies.tgi.batching import Bounds, next_batch, room_left
 from simulator.policies.tgi.chunked import chunk_plan
 from simulator.remarks import remarks
 from simulator.request import Request
 from simulator.simulation import simulate
+from simulator.step import Queue
 from traces import Trace
 
 WHOLE = {"support_chunking": False, "prefix_caching": False}
@@ -30,6 +33,36 @@ def tgi(**knobs: object) -> Tgi:
 def prefills(world: World) -> list[tuple[int, int]]:
     """When somebody was let in, and how many."""
     return [(tick.now, len(tick.admitted)) for tick in world.ticks if tick.admitted]
+
+
+# What a batch must keep to
+
+def queue_of(*prompts: int) -> Queue:
+    """A queue in which requests of these prompts run, each with 10 tokens of output declared."""
+    queue = Queue(LockstepSet(4, lambda *_: None))
+    for index, prompt in enumerate(prompts):
+        queue.wait(Request(index, 0, prompt, 10))
+        queue.admit()
+    return queue
+
+
+@pytest.mark.parametrize(("bounds", "blocked"), [
+    (Bounds(1, 1, most=0), "cap"), (Bounds(0, 0), "budget"), (Bounds(0, 1), "budget"), (Bounds(1, 0), "memory"),
+    (Bounds(1, 1), None)])
+def test_nothing_left_of_one_of_its_bounds_keeps_everybody_out(bounds: Bounds, blocked: str | None) -> None:
+    queue = queue_of()
+    queue.wait(Request(0, 0, 1, 1))
+    batch = next_batch(queue, Reserved(9, 4), bounds)
+    assert (batch.blocked, len(batch.rows)) == (blocked, blocked is None)
+
+
+def test_what_the_running_leave_of_the_total() -> None:
+    queue, memory = queue_of(5, 9), Reserved(20, 4)
+    for request in queue.running.values():
+        memory.grow(request, request.prompt)    # 14 tokens in 4 blocks, 18 in 5
+    assert room_left(100, queue, memory) == 100 - 9 * 4
+    assert room_left(100, queue, memory, padded=True) == 100 - 2 * 9 - 2 * 10
+    assert room_left(100, queue_of(), Reserved(20, 4), padded=True) == 100
 
 
 # Chunks
