@@ -25,7 +25,7 @@ OPERATORS: dict[type[ast.AST], tuple[type[Any], ...]] = {
 }
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "popleft": "pop", "appendleft": "append",
          "minimum": "maximum", "maximum": "minimum", "bisect_right": "bisect_left", "bisect_left": "bisect_right"}
-FOR_PEOPLE = ("__all__", "__slots__", "version", "evidence", "left_out")
+FOR_PEOPLE = ("__all__", "__slots__", "name", "version", "evidence", "left_out")
 """Names whose values nothing computes with."""
 FOR_TYPES = ("Literal", "Callable", "tuple", "dict")
 WORD = re.compile(r"[A-Za-z_0-9-]+")
