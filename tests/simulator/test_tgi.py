@@ -123,7 +123,8 @@ def test_ratio_1_2_with_10_running_needs_12_waiting(waiting: int, at: int) -> No
 
 
 def test_without_a_ratio_one_is_worth_a_prefill_at_once_and_none_is_cut() -> None:
-    world = play_both([(0, 5, 4), (5, 5, 1), (5, 5, 1)], tgi(**WHOLE, max_batch_prefill_tokens=8, waiting_served_ratio=0))
+    policy = tgi(**WHOLE, max_batch_prefill_tokens=8, waiting_served_ratio=0)
+    world = play_both([(0, 5, 4), (5, 5, 1), (5, 5, 1)], policy)
     assert world.log == [
         "0: 0+5 | emit 0", "10: 1+5 | wait 2 | emit 1 | leave 1", "20: 0+1 | wait 2 | emit 0",
         "30: 2+5 | emit 2 | leave 2", "40: 0+1 | emit 0", "50: 0+1 | emit 0 | leave 0"]
