@@ -144,7 +144,7 @@ def _instead(parent: ast.AST, field: str, node: ast.AST) -> Iterator[ast.AST]:
             yield ast.Call(ast.Name(NAMES[name], ast.Load()), arguments, keywords)
         case ast.Call(ast.Attribute(of, name), arguments, keywords) if name in NAMES:
             yield ast.Call(ast.Attribute(of, NAMES[name], ast.Load()), arguments, keywords)
-        case ast.Return(value) if value is not None and ast.unparse(value) != "None":
+        case ast.Return(value) if value is not None and ast.unparse(value) not in ("None", "False"):
             yield ast.Return(ast.Constant(None))
         case ast.Break():
             yield ast.Continue()
