@@ -28,7 +28,7 @@ class PrefixCached(Paged):
 
     name = "paged-prefix"
 
-    def __init__(self, capacity: int, block_size: int = 16) -> None:
+    def __init__(self, capacity: int, block_size: int) -> None:
         super().__init__(capacity, block_size)
         self._line = FreeLine(capacity)
         self._strips: dict[Any, list[Strip]] = {}           # by node, in the order of publication

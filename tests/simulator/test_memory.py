@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from simulator.batch import ListedSet, LockstepSet
 from simulator.errors import InputError
 from simulator.memory import UNLIMITED, Contiguous, Paged
+from simulator.memory.ahead import PagedAhead
 from simulator.memory.contiguous import RESERVES, reservation, size_rule
+from simulator.memory.reserved import Reserved
 from simulator.memory.spaces import SPACES, Buddy, Counted, FirstFit
 from simulator.request import Request
 
@@ -252,3 +254,23 @@ class TestSpaces:
         sizes = np.array(sorted({max(1, (1 << power) + by) for power in range(50) for by in (-1, 0, 1)}))
         taken = [Buddy(UNLIMITED).take(int(size))[1] for size in sizes]    # type: ignore[index]
         assert Buddy(1).lengths(sizes).tolist() == taken
+
+
+def test_what_requests_hold_when_they_hold_most() -> None:
+    prompt, output, declared = (np.array(lengths) for lengths in ([4, 4, 3], [1, 2, 2], [1, 2, 7]))
+    assert Reserved(9, 4).footprint(prompt, output, declared).tolist() == [1, 2, 3]    # 4, 5 and 9 tokens
+    assert PagedAhead(9, 4, ahead=1).footprint(prompt, output, declared).tolist() == [1, 2, 2]    # 4, 6 and 5
+    assert PagedAhead(9, 4, declared=True).footprint(prompt, output, declared).tolist() == [2, 2, 3]    # 5, 6 and 10
+
+
+def test_nobody_computes_without_a_reservation() -> None:
+    memory, one, other = Reserved(9, 4), request(0), request(1)
+    assert memory.grow(one, 5)
+    assert memory.take(nobody(), [(one, 5)])
+    assert not memory.take(nobody(), [(one, 5), (other, 5)])
+
+
+def test_a_memory_that_forgets_says_that_nothing_outlives_its_holder() -> None:
+    memory = Paged(9, 4)
+    assert memory.grow(request(), 5)
+    assert memory.levels() == (2, -1, 0)

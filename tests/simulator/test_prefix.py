@@ -173,6 +173,7 @@ def test_memory_by_hand() -> None:
     assert (second.computed, memory.used, memory.shared_tokens) == (8, 4, 8)
     second._computed = 10
     assert not memory.take(nobody, [(first, 3), (second, 9)])
+    assert not memory.grow(Request(2, 0, 20, 2, prefix=(("x", 8),)), 9)
     assert (memory.used, memory.free) == (4, 2), "all or nothing"
     memory.release(first)
     assert (memory.used, memory.evictable, memory.shared_tokens) == (3, 0, 0)

@@ -134,3 +134,13 @@ def test_the_last_token_of_the_budget_is_given_to_a_prompt() -> None:
         "2: a+1 b+1 c+1 | used 3",
         "3: a+1 b+1 c+1 | leave a b c | used 0",
     ]
+
+
+def test_a_prefix_that_is_computed_where_the_budget_runs_short_is_found() -> None:
+    rows = [("a", 0, 8, 3, {"p": 8}, 0), ("m", 0, 14, 2, {}, 0), ("b", 2, 9, 1, {"p": 8}, 0)]
+    assert log(small(*rows, policy="priority", enable_prefix_caching=True, max_num_batched_tokens=6, max_num_seqs=4,
+                     long_prefill_token_threshold=4))[:3] == [
+        "0: a+4 m+2 | used 2",
+        "1: a+4 m+2 | used 3",
+        "2: a+1 m+4 b+1@8 | leave b | used 5",
+    ]

@@ -70,6 +70,12 @@ def test_an_interval_keeps_prefill_batches_apart() -> None:
         "50: 0+1 1+1 | emit 0 1 | leave 0 1"]
 
 
+def test_after_a_mixed_batch_an_interval_begins_anew() -> None:
+    assert log([(0, 4, 5), (5, 7, 1)], chunked_prefill_size=4, enable_mixed_chunk=True, prefill_decode_interval=1) == [
+        "0: 0+4 | emit 0", "10: 0+1 | wait 1 | emit 0", "20: 1+3 0+1 | emit 0", "30: 0+1 | emit 0",
+        "40: 1+3 0+1 | emit 0 | leave 0", "50: 1+1 | emit 1 | leave 1"]
+
+
 # Admission
 
 def test_a_whole_output_must_fit_strictly() -> None:
@@ -137,6 +143,31 @@ def test_who_ends_last_is_counted_before_the_last() -> None:
         assert alive.fit(Request(1, 0, 4, 12), left) is fits
 
 
+def test_who_is_let_in_is_counted_where_it_ends() -> None:
+    """In the order of their ends, 3 rows go 2 steps, and a token each is left: 10 tokens do, and 9 do not."""
+    for left, fits in ((9, False), (10, True)):
+        alive = Completions([])
+        assert alive.fit(Request(0, 0, 4, 8), 100)
+        assert alive.fit(Request(1, 0, 6, 2), 100)
+        assert alive.fit(Request(2, 0, 1, 5), left) is fits
+
+
+def test_who_ends_last_is_counted_before_one_alone() -> None:
+    """After the first has ended, 12 steps of 2 rows, and a token each is left: 27 tokens, 6 of them the first's."""
+    for left, fits in ((20, False), (21, True)):
+        alive = Completions([])
+        assert alive.fit(Request(0, 0, 4, 8), 100)
+        assert alive.fit(Request(1, 0, 6, 2), 100)
+        assert alive.fit(Request(2, 0, 1, 12), left) is fits
+
+
+def test_who_ends_frees_what_it_has_generated_too() -> None:
+    ending = Request(0, 0, 4, 5)
+    ending._generated = 3
+    for left, fits in ((14, False), (15, True)):
+        assert Completions([ending]).fit(Request(1, 0, 4, 20), left) is fits
+
+
 def adder_of(free: int, ratio: float, decoding: list[Request]) -> tuple[PrefillAdder, Request]:
     """A pass in chunks of 8, with so many tokens free, and a prompt that lacks 20."""
     queue, memory, unfinished = Queue(LockstepSet(1, lambda *_: None)), Paged(free, 1), Request(9, 0, 20, 5)
@@ -150,6 +181,38 @@ def test_a_chunk_takes_what_is_set_aside_for_nobody_or_else_what_there_is(free: 
     adder, unfinished = adder_of(free, 1.0, [Request(0, 0, 4, promised)])
     adder.go_on(unfinished)
     assert (adder.chunks, adder.cut) == ([(unfinished, tokens)], unfinished)
+
+
+def test_a_chunk_for_which_nothing_is_there_is_none() -> None:
+    adder, unfinished = adder_of(0, 1.0, [Request(0, 0, 4, 16)])
+    adder.go_on(unfinished)
+    assert (adder.chunks, adder.cut) == ([], None)
+
+
+@pytest.mark.parametrize(("max_tokens", "verdict"), [(11, "continue"), (12, "no token")])
+def test_a_pass_ends_when_all_that_is_left_is_promised(max_tokens: int, verdict: str) -> None:
+    """Of 24 tokens, 8 are taken and 4 are kept for a prompt of 5."""
+    queue = Queue(LockstepSet(4, lambda *_: None))
+    queue.wait(Request(0, 0, 5, max_tokens))
+    adder = PrefillAdder(queue, Paged(6, 4), 1.0, [], mixed=0, input_tokens=100, chunk_tokens=16, page=4)
+    assert adder.add(queue.waiting[0]) == verdict
+    assert (adder.total_left, adder.now_left) == (12 - max_tokens, 12)
+
+
+def test_a_pass_takes_the_last_token_of_its_budget() -> None:
+    assert log([(0, 8, 1), (0, 1, 1)], max_prefill_tokens=9)[0] == "0: 0+8 1+1 | emit 0 1 | leave 0 1"
+
+
+def test_a_pass_whose_chunk_is_full_does_not_look_for_memory() -> None:
+    world = play([(0, 8, 2), (0, 50, 1)], Sglang(chunked_prefill_size=8), capacity=60)
+    assert [tick.blocked for tick in world.ticks[:2]] == ["budget", "memory"]
+
+
+def test_a_prompt_in_the_middle_is_among_those_whose_ends_are_played() -> None:
+    """Both have 6 tokens to go, 12 in all, and one each to spare: 3 tokens more than the 12 must be free."""
+    rows = [(0, 12, 6), (0, 4, 6)]
+    for capacity, first in ((33, "10: 0+4 1+4 | emit 0 1"), (32, "10: 0+4 | wait 1 | emit 0")):
+        assert log(rows, capacity, chunked_prefill_size=8, ignore_eos=True, disable_radix_cache=True)[1] == first
 
 
 def test_never_more_than_4096_tokens_are_set_aside() -> None:
@@ -169,6 +232,15 @@ def test_the_longest_waiting_keep_what_they_generated() -> None:
     world = play_both([(0, 2, 10), (0, 4, 10), (0, 3, 2)], Sglang(**BOLD), capacity=19)
     assert len(world.tokens(1)) == 10
     assert world.record.steps["redone"].sum() == 10    # its prompt was evicted, too
+
+
+def test_after_a_retraction_there_is_room_for_20_steps_of_those_who_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(Radix, "evict", lambda memory, blocks, usual=Radix.evict: (
+        asked.append(blocks), usual(memory, blocks))[1])
+    world = play([(0, 2, 10), (0, 4, 10), (0, 3, 2)], Sglang(page_size=2, **BOLD), capacity=20)
+    assert [tick.preempted for tick in world.ticks if tick.preempted] == [[1]]
+    assert max(asked) == 20 // 2
 
 
 def test_others_prompts_are_found() -> None:
@@ -232,6 +304,12 @@ def test_the_longest_output_first() -> None:
     assert admitted([(0, 2, 2), (0, 2, 9), (0, 2, 5), (0, 2, 9)], schedule_policy="lof") == [1, 3, 2, 0]
 
 
+def test_nobody_is_put_into_order_while_all_slots_are_taken() -> None:
+    assert log([(0, 4, 2), (5, 4, 1, 2), (5, 4, 1, 9)], schedule_policy="lof", max_running_requests=1) == [
+        "0: 0+4 | emit 0", "10: 0+1 | wait 1 2 | emit 0 | leave 0", "20: 2+4 | wait 1 | emit 2 | leave 2",
+        "30: 1+4 | emit 1 | leave 1"]
+
+
 def test_the_longest_match_first() -> None:
     rows = [(0, 50, 1), (15, 60, 1), (15, 60, 1), (15, 60, 1)]
     prefixes = [(("p", 20), ("q", 50)), (), (("p", 20), ("r", 30)), (("p", 20), ("q", 50))]
@@ -278,7 +356,7 @@ def test_random_is_seeded() -> None:
 
 # What is set where nothing is said
 
-@pytest.mark.parametrize(("gib", "tokens"), [(16, 2048), (24, 4096), (48, 4096), (80, 8192), (141, 8192), (180, 16384)])
+@pytest.mark.parametrize(("gib", "tokens"), [(16, 2048), (20, 4096), (48, 4096), (60, 8192), (141, 8192), (160, 16384)])
 def test_chunks_follow_the_gpus_memory(gib: int, tokens: int) -> None:
     assert Sglang().resolve(Deployment(gpu_bytes=gib * GIB)).chunked_prefill_size == tokens
 
@@ -340,6 +418,7 @@ def test_what_nobody_clips_stalls() -> None:
 @pytest.mark.parametrize("knobs", [
     {"schedule_policy": "lmp"}, {"page_size": 0}, {"max_running_requests": -1}, {"chunked_prefill_size": -1},
     {"max_prefill_tokens": 1.5}, {"enable_mixed_chunk": "yes"}, {"schedule_conservativeness": 0},
+    {"schedule_conservativeness": UNLIMITED},
     {"init_new_token_ratio": -0.1}, {"init_new_token_ratio": float("nan")}, {"prefill_decode_interval": -1},
     {"random_seed": True}, {"prefill_max_requests": 0}, {"context_length": 0}])
 def test_wrong_knobs(knobs: dict[str, Any]) -> None:

@@ -9,15 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import Affine, World, play, play_both, trace_of
 
+from simulator.batch import LockstepSet
 from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.memory.prompts import PromptCached
 from simulator.memory.reserved import Reserved
 from simulator.policies import Tgi
+from simulator.policies.tgi.batching import Bounds, next_batch, room_left
 from simulator.policies.tgi.chunked import chunk_plan
 from simulator.remarks import remarks
 from simulator.request import Request
 from simulator.simulation import simulate
+from simulator.step import Queue
 from traces import Trace
 
 WHOLE = {"support_chunking": False, "prefix_caching": False}
@@ -30,6 +33,36 @@ def tgi(**knobs: object) -> Tgi:
 def prefills(world: World) -> list[tuple[int, int]]:
     """When somebody was let in, and how many."""
     return [(tick.now, len(tick.admitted)) for tick in world.ticks if tick.admitted]
+
+
+# What a batch must keep to
+
+def queue_of(*prompts: int) -> Queue:
+    """A queue in which requests of these prompts run, each with 10 tokens of output declared."""
+    queue = Queue(LockstepSet(4, lambda *_: None))
+    for index, prompt in enumerate(prompts):
+        queue.wait(Request(index, 0, prompt, 10))
+        queue.admit()
+    return queue
+
+
+@pytest.mark.parametrize(("bounds", "blocked"), [
+    (Bounds(1, 1, most=0), "cap"), (Bounds(0, 0), "budget"), (Bounds(0, 1), "budget"), (Bounds(1, 0), "memory"),
+    (Bounds(1, 1), None)])
+def test_nothing_left_of_one_of_its_bounds_keeps_everybody_out(bounds: Bounds, blocked: str | None) -> None:
+    queue = queue_of()
+    queue.wait(Request(0, 0, 1, 1))
+    batch = next_batch(queue, Reserved(9, 4), bounds)
+    assert (batch.blocked, len(batch.rows)) == (blocked, blocked is None)
+
+
+def test_what_the_running_leave_of_the_total() -> None:
+    queue, memory = queue_of(5, 9), Reserved(20, 4)
+    for request in queue.running.values():
+        memory.grow(request, request.prompt)    # 14 tokens in 4 blocks, 18 in 5
+    assert room_left(100, queue, memory) == 100 - 9 * 4
+    assert room_left(100, queue, memory, padded=True) == 100 - 2 * 9 - 2 * 10
+    assert room_left(100, queue_of(), Reserved(20, 4), padded=True) == 100
 
 
 # Chunks
@@ -89,12 +122,27 @@ def test_ratio_1_2_with_10_running_needs_12_waiting(waiting: int, at: int) -> No
     assert prefills(world) == [(0, 10), (at, waiting)]
 
 
+def test_without_a_ratio_one_is_worth_a_prefill_at_once_and_none_is_cut() -> None:
+    policy = tgi(**WHOLE, max_batch_prefill_tokens=8, waiting_served_ratio=0)
+    world = play_both([(0, 5, 4), (5, 5, 1), (5, 5, 1)], policy)
+    assert world.log == [
+        "0: 0+5 | emit 0", "10: 1+5 | wait 2 | emit 1 | leave 1", "20: 0+1 | wait 2 | emit 0",
+        "30: 2+5 | emit 2 | leave 2", "40: 0+1 | emit 0", "50: 0+1 | emit 0 | leave 0"]
+
+
 def test_few_that_fit_are_sent_back_if_they_are_too_few() -> None:
     """Four run, so four must be let in, but memory takes two; after the patience the two will do."""
     rows = [(0, 2, 12)] * 4 + [(5, 10, 2)] * 4
     world = play_both(rows, tgi(waiting_served_ratio=1.0, max_waiting_tokens=5, **WHOLE), capacity=4 * 13 + 23)
     assert prefills(world) == [(0, 4), (50, 2), (100, 2)]
     assert world.memory.free == 4 * 13 + 22
+
+
+def test_who_is_sent_back_leaves_no_prompt_behind() -> None:
+    rows, prefixes = [(0, 2, 12)] * 4 + [(5, 10, 2)] * 4, [()] * 4 + [(("p", 10),)] * 4
+    policy = tgi(waiting_served_ratio=1.0, max_waiting_tokens=5, support_chunking=False, prefix_caching=True)
+    world = play_both(rows, policy, capacity=4 * 13 + 23, prefixes=prefixes)
+    assert [tick.computing for tick in world.ticks if tick.now == 50] == [[(4, 10, 0), (5, 10, 0)]]
 
 
 def test_a_batch_has_at_most_max_batch_size_requests() -> None:
@@ -245,6 +293,8 @@ def test_memory_keeps_block_0_where_there_are_blocks() -> None:
     for kind, policy in kinds.items():
         memory = policy.resolve(deployment).memory(deployment, None)    # type: ignore[arg-type]
         assert (type(memory), memory.capacity) == (kind, 5)
+    small = Tgi(block_size=16, max_batch_total_tokens=15).resolve(deployment)
+    assert small.memory(deployment, None).capacity == 0    # type: ignore[arg-type]
     padded = Tgi(requires_padding=True).resolve(deployment)
     assert padded.memory(deployment, None).capacity == 100    # type: ignore[arg-type]
 
@@ -253,6 +303,8 @@ def test_memory_keeps_block_0_where_there_are_blocks() -> None:
     ({"max_concurrent_requests": 0}, "max_concurrent_requests must be a whole number of at least 1, not 0"),
     ({"waiting_served_ratio": -1}, "waiting_served_ratio must be at least 0, not -1"),
     ({"waiting_served_ratio": "much"}, "waiting_served_ratio must be at least 0, not 'much'"),
+    ({"requires_padding": 1}, "requires_padding must be true or false, not 1"),
+    ({"quirk_phantom_prefix": "yes"}, "quirk_phantom_prefix must be true or false, not 'yes'"),
     ({"max_waiting_tokens": 0.5}, "max_waiting_tokens must be a whole number of at least 1, not 0.5"),
     ({"support_chunking": 1}, "support_chunking must be true or false, not 1"),
     ({"requires_padding": True, "support_chunking": True}, "support_chunking must be false where requires_padding"),

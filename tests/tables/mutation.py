@@ -25,7 +25,7 @@ OPERATORS: dict[type[ast.AST], tuple[type[Any], ...]] = {
 }
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "popleft": "pop", "appendleft": "append",
          "minimum": "maximum", "maximum": "minimum", "bisect_right": "bisect_left", "bisect_left": "bisect_right"}
-FOR_PEOPLE = ("__all__", "__slots__", "version", "evidence", "left_out")
+FOR_PEOPLE = ("__all__", "__slots__", "name", "version", "evidence", "left_out")
 """Names whose values nothing computes with."""
 FOR_TYPES = ("Literal", "Callable", "tuple", "dict")
 WORD = re.compile(r"[A-Za-z_0-9-]+")
@@ -144,7 +144,7 @@ def _instead(parent: ast.AST, field: str, node: ast.AST) -> Iterator[ast.AST]:
             yield ast.Call(ast.Name(NAMES[name], ast.Load()), arguments, keywords)
         case ast.Call(ast.Attribute(of, name), arguments, keywords) if name in NAMES:
             yield ast.Call(ast.Attribute(of, NAMES[name], ast.Load()), arguments, keywords)
-        case ast.Return(value) if value is not None and ast.unparse(value) != "None":
+        case ast.Return(value) if value is not None and ast.unparse(value) not in ("None", "False"):
             yield ast.Return(ast.Constant(None))
         case ast.Break():
             yield ast.Continue()

@@ -38,6 +38,8 @@ LONGEST = 1.5
 """CPU seconds, watched, beyond which a test is not asked."""
 PATIENCE = 10
 """A test may take so many times its usual CPU time, and two seconds."""
+TO_START = 60.0
+"""CPU seconds until the first test runs."""
 MEMORY = 4 << 30
 """Bytes of address space that a fork may take."""
 OPTIONS = ["-o", "addopts=", "-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:benchmark", "-p", "no:xdist",
@@ -142,6 +144,7 @@ def watched(at: Field, files: set[str]) -> list[Ran]:
         raise TimeoutError
 
     found = []
+    _limit()
     signal.signal(signal.SIGPROF, give_up)
     for item in at.items:
         ran, calls = Ran(item.nodeid, 0.0), Counter[CodeType]()
@@ -226,10 +229,12 @@ class Ground:
     def _noticed_early(self, mutant: Mutant, files: list[str], names: list[str]) -> tuple[str | None]:
         _limit()
         import_as(self.root, mutant)
+
         def work(at: Field) -> tuple[str | None]:
             rank = {name: place for place, name in enumerate(names)}
             items = sorted((item for item in at.items if item.nodeid in rank), key=lambda item: rank[item.nodeid])
             return (at.run(items, self._patience) if len(items) == len(names) else "collection",)
+
         try:
             return collected(files, work)
         except SystemExit:
@@ -245,10 +250,8 @@ class Ground:
 def _limit() -> None:
     """A fork that runs wild ends soon: by memory, or by the timer that each test sets."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    signal.alarm(600)
-    signal.setitimer(signal.ITIMER_PROF, 60)
+    signal.setitimer(signal.ITIMER_PROF, TO_START)
 
 
 def swap(mutant: Mutant, root: Path, functions: Sequence[FunctionType]) -> None:

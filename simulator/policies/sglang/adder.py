@@ -55,7 +55,7 @@ class PrefillAdder:
 
     @property
     def total_left(self) -> float:
-        """Tokens of memory that nobody may come to need."""
+        """Tokens of memory that nobody may come to need: never more than are left after this pass."""
         return self._memory.free * self._page - self._promised
 
     @property
@@ -92,7 +92,7 @@ class PrefillAdder:
     def _refuse(self, request: Request) -> Verdict | None:
         """Why a request stays out: memory must be left over even after its whole output."""
         extend = request.lacking
-        new = min(max(request.max_tokens - request.generated, 0), CLIP)
+        new = min(request.max_tokens - request.generated, CLIP)
         if extend + new + self._page >= self.total_left:
             return "no token"
         if self._whole_prompts and self.chunks and self._paged(extend) >= self._input_left:
@@ -103,7 +103,7 @@ class PrefillAdder:
         """Why a request stays out where everybody's end is known: the pool would overflow before enough have ended."""
         assert self._completions is not None
         needed = self._paged(request.lacking) + self._page
-        if needed > min(self.now_left, self.total_left) or not self._completions.fit(request, self.now_left - needed):
+        if needed > self.total_left or not self._completions.fit(request, self.now_left - needed):
             return "no token"
         return None
 
@@ -131,7 +131,7 @@ class PrefillAdder:
 
     def _state(self) -> Verdict:
         """Whether anything is left for the next one."""
-        if self.total_left <= 0 or self.now_left <= 0:
+        if self.total_left <= 0:
             return "no token"
         return "other" if self._input_left <= 0 or self._chunk_left <= 0 else "continue"
 

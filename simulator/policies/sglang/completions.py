@@ -32,8 +32,7 @@ class Completions:
         if self._unsorted is None:
             self._insert(request)
         else:
-            everybody = map(_state, [request, *self._unsorted])
-            self._alive = sorted([state for state in everybody if state[0] > 0], key=lambda state: state[0])
+            self._alive = sorted(map(_state, [request, *self._unsorted]), key=lambda state: state[0])
             self._unsorted = None
         freed = 0
         for ended, (to_go, held) in enumerate(self._alive):
@@ -46,8 +45,6 @@ class Completions:
     def _insert(self, request: Request) -> None:
         """Before the first that ends no sooner; the engine puts one that ends last before the last."""
         state = _state(request)
-        if state[0] <= 0:
-            return
         later = (at for at, other in enumerate(self._alive) if state[0] <= other[0])
         self._alive.insert(next(later, max(0, len(self._alive) - 1)), state)
 
