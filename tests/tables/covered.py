@@ -1,0 +1,76 @@
+"""How much of each package the tests run, by statements and branches, and why the rest is not.
+
+``python tests/tables/covered.py coverage.json`` reads what ``coverage json`` wrote, and ends with exit status 1 where
+a package has less than LEAST percent.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from markdown import table
+
+PACKAGES = ("simulator", "traces", "cost_models", "calibration")
+LEAST = 95.0
+WHY = {
+    "calibration/attention/triton_kernels.py": "kernels, which Triton compiles for a GPU; Python never runs them",
+}
+"""Files of which something is not run on a machine without a GPU, and why."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """Counts over all files of one package.
+
+    Attributes:
+        statements, branches: All there are.
+        covered: Those of both that ran.
+        gaps: By file, how many of both did not.
+    """
+
+    name: str
+    statements: int
+    branches: int
+    covered: int
+    gaps: Mapping[str, int]
+
+    @property
+    def percent(self) -> float:
+        """Of statements and branches together."""
+        return 100 * self.covered / ((self.statements + self.branches) or 1)
+
+    def row(self) -> tuple[str, ...]:
+        """A row of the table."""
+        told = sum(count for file, count in self.gaps.items() if file in WHY)
+        return (f"`{self.name}`", f"{self.statements:,}", f"{self.branches:,}", f"{self.percent:.1f}%",
+                f"{sum(self.gaps.values()) - told:,}", f"{told:,}")
+
+
+def package_of(name: str, files: Mapping[str, Any]) -> Package:
+    """The counts of a package, from the summaries of its files as `coverage json` has them."""
+    mine = {file: about["summary"] for file, about in files.items() if file.split("/")[0] == name}
+    missed = {file: about["missing_lines"] + about["missing_branches"] for file, about in mine.items()}
+    return Package(name, *(sum(about[key] for about in mine.values()) for key in ("num_statements", "num_branches")),
+                   sum(about["covered_lines"] + about["covered_branches"] for about in mine.values()),
+                   {file: count for file, count in missed.items() if count})
+
+
+def main(report: Path) -> int:
+    """Print the tables. Exit status 1 where too little is covered."""
+    files = json.loads(report.read_text(encoding="utf-8"))["files"]
+    packages = [package_of(name, files) for name in PACKAGES]
+    print(table(["package", "statements", "branches", "covered", "gaps", "of a GPU"],
+                [package.row() for package in packages]))
+    told = [(f"`{file}`", count, WHY[file]) for package in packages for file, count in package.gaps.items()
+            if file in WHY]
+    print("", table(["file", "gaps", "why"], told), sep="\n")
+    return int(any(package.percent < LEAST for package in packages))
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "coverage.json")))
