@@ -8,6 +8,7 @@ cache fit.
 from cost_models.base import CostModel, CostModelError, StepShape, choose
 from cost_models.biased import Biased
 from cost_models.catalogue import CostModelRow, available_cost_models, cost_model, profile_named
+from cost_models.checked import checked
 from cost_models.constant import Constant
 from cost_models.graphs import CapturedGraphs, graph_sizes
 from cost_models.noise import Noise, noise_for
@@ -39,6 +40,7 @@ __all__ = [
     "Table",
     "available_cost_models",
     "bundled_profiles",
+    "checked",
     "choose",
     "cost_model",
     "gpu_spec",

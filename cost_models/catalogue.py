@@ -43,8 +43,10 @@ def cost_model(
     profile (YAML), in the form that it names.
     Raises CostModelError, one line, for an unknown name, a wrong layout or a profile of something else.
 
-    >>> cost_model("constant:12.5", model="opt-13b", gpu="a100-40").name
-    'constant:12.5'
+    >>> from cost_models import StepShape
+    >>> found = cost_model("auto", model="llama-3.1-8b", gpu="h100-80")
+    >>> found.name, found.time(StepShape(decodes=8, context=8000))
+    ('llama-3.1-8b-h100-80-bf16', 8279232)
     """
     model, gpu, text = model_spec(model), gpu_spec(gpu), str(name)
     choose("dtype", dtype, BYTES)

@@ -153,6 +153,9 @@ class Profile:
     raw: tuple[RawRow, ...] = ()
 
     def __post_init__(self) -> None:
+        for term in ("name", "model", "gpu"):
+            if not getattr(self, term).isprintable():
+                raise CostModelError(f"{term} must be one printable line, got {getattr(self, term)!r}")
         if self.tensor_parallel_size < 1:
             raise CostModelError(f"tensor_parallel_size must be at least 1, got {self.tensor_parallel_size}")
         choose("dtype", self.dtype, DTYPES)

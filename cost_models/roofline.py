@@ -25,7 +25,13 @@ from cost_models.shapes import BYTES, GpuSpec, ModelSpec
 
 @dataclass(frozen=True)
 class Roofline(LinearDecode):
-    """max(memory, arithmetic) for the linear part, plus attention, all-reduces and host time."""
+    """max(memory, arithmetic) for the linear part, plus attention, all-reduces and host time.
+
+    >>> from cost_models import gpu_spec, model_spec
+    >>> roofline = Roofline(model_spec("llama-3.1-8b"), gpu_spec("h100-80"))
+    >>> roofline.time(StepShape(1, 1000)), roofline.time(StepShape(64, 64_000))
+    (7149598, 10230768)
+    """
 
     model: ModelSpec
     gpu: GpuSpec

@@ -129,6 +129,9 @@ def model_spec(which: str | Path | Mapping[str, object] | ModelSpec) -> ModelSpe
 
     The keys are the fields of ModelSpec. An unknown name or key, or a bundled name with another shape, raises
     CostModelError.
+
+    >>> model_spec("llama-3.1-8b").kv_bytes_per_token()
+    131072
     """
     if isinstance(which, str) and which in MODELS:
         return MODELS[which]
@@ -142,6 +145,8 @@ def model_spec(which: str | Path | Mapping[str, object] | ModelSpec) -> ModelSpe
 
 
 def _own_shape(spec: ModelSpec) -> ModelSpec:
+    if not spec.name.isprintable():
+        raise CostModelError(f"name of the model must be one printable line, got {spec.name!r}")
     if MODELS.get(spec.name, spec) != spec:
         raise CostModelError(f"'{spec.name}' is a bundled model of another shape: give yours another name")
     return spec

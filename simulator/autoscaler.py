@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from math import ceil
+from math import ceil, inf
 
 from simpy import Environment
 
@@ -73,6 +73,8 @@ class Autoscaler:
         return recent[0][1]
 
     def _has_work(self) -> bool:
-        """Whether anything can change before the next request comes."""
+        """Whether anything can change before the next request comes; not where no event is left to change it."""
+        if self._env.peek() == inf:
+            return False
         busy = self._fleet.candidates.total > 0
         return busy or (not self._fleet.closed and (self._load() > 0 or self._fleet.size > self._least))

@@ -18,7 +18,7 @@ SAMPLED = 32
 
 
 def filling_rate(setup: Setup, slots: int, computed: float = 1.0) -> float | None:
-    """Requests a second, about; None without requests, or for a policy whose slots are not refilled one by one.
+    """Requests a second, about; None without requests or slots, or where slots are not refilled one by one.
 
     Args:
         setup: Of the run.
@@ -26,7 +26,7 @@ def filling_rate(setup: Setup, slots: int, computed: float = 1.0) -> float | Non
         computed: Share of the prompts that is computed, and not found in a prefix cache.
     """
     served = setup.verdict == 0
-    if not setup.policy.streams or not served.any():
+    if not setup.policy.streams or not served.any() or not slots:
         return None
     prompt, output = setup.prompt[served], setup.output[served]
     context = int((output * (prompt + output // 2)).sum()) / int(output.sum())    # as long as each is there

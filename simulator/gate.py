@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from simulator.deployment import Deployment
 from simulator.policies.base import Policy
+from simulator.policies.own import memory_of, room_of
 
 Ints = NDArray[np.int64]
 
@@ -67,11 +68,11 @@ def rows_for_model(prompt: Ints, output: Ints, max_tokens: Ints, max_model_len: 
 
 def rows_for_engine(rows: Rows, policy: Policy, deployment: Deployment) -> Rows:
     """The rows after what the engine refuses and clips by lengths of its own, and what its memory can never hold."""
-    room = policy.room(rows.prompt, deployment)
+    room = room_of(policy, rows.prompt, deployment)
     if room is not None:
         rows = _within(rows, room)
     rows = rows.reject(LONG_PROMPT, rows.prompt > policy.longest_prompt)
-    memory = policy.memory(deployment, rows.output)
+    memory = memory_of(policy, deployment, rows.output)
     blocks = memory.footprint(rows.prompt, rows.output, rows.max_tokens)
     return replace(rows.reject(NEVER_FITS, blocks > memory.longest_run()), footprint=blocks * memory.block_size)
 

@@ -45,17 +45,21 @@ TOKENS = ("tokens", "token_size", "length", "input_", "prompt")
 """What stands in the names of a trace's columns."""
 MOST_CHARACTERS = 1 << 16
 """Of YAML that is looked at."""
-DRAWN = "gen:"
+DRAWN, OURS = "gen:", "batchsim:"
+"""What the name of a spec, and the backend of a result of ours, begin with."""
 
 
 @contextmanager
-def meant_as(wanted: str, path: object) -> Iterator[None]:
-    """Where a file is refused as one kind, and looks like another one, say that instead. What is no path is no file."""
+def meant_as(wanted: str, path: object, *also: str) -> Iterator[None]:
+    """Where a file is refused as one kind, and looks like another one, say that instead. What is no path is no file.
+
+    `also` are kinds that are taken in its place.
+    """
     try:
         yield
     except (InputError, TraceError, CostModelError) as error:
         found = kind_of(path) if isinstance(path, str | os.PathLike) else None
-        if found is None or found.name == wanted:
+        if found is None or found.name in (wanted, *also):
             raise
         assert isinstance(path, str | os.PathLike)
         raise InputError(f"{readable(path)} looks like {found.name}, not {wanted}: {found.taker}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -93,10 +93,18 @@ class Measured:
         """The instants of every finished request, in ns."""
         return timeline(self.setup, self.record)
 
+    @property
+    def felt(self) -> Timeline:
+        """The same as their users felt it: who was sent several times has waited since the first try."""
+        line = self.timeline
+        return replace(line, sent=self.outcomes.asked[line.request]) if self.setup.patience.retries else line
+
     @cached_property
     def met(self) -> NDArray[np.bool_] | None:
-        """Which of the requests answered meet their objectives, by entry of the timeline; None without objectives."""
-        return met(self.scenario, self.setup.trace, self.timeline)
+        """Which of the requests answered meet their objectives, counted from their first try, by entry of the timeline;
+        None without objectives.
+        """
+        return met(self.scenario, self.setup.trace, self.felt)
 
     @cached_property
     def tenants(self) -> list[Tenant]:

@@ -54,8 +54,8 @@ METRICS: dict[str, Metric] = {
         "Tries that the client cancelled because no first token or no whole answer came in time. Null without a "
         "timeout.", "lower"),
     "retried": Metric("retried", "tries",
-        "Tries beyond the first of a request, after it timed out or was refused. Latencies are those of the last try. "
-        "Null without retries.", None),
+        "Tries beyond the first of a request, after it timed out or was refused. Latencies are those of the last try, "
+        "objectives are held against the time since the first. Null without retries.", None),
     "shed": Metric("shed", "tries",
         "Tries that the router refused, because every replica had as many requests as it takes. Null without a "
         "router.", "lower"),

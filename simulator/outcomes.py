@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from simulator.columns import Ints
 from simulator.gate import REFUSED, SKIPPED, TIMED_OUT, VERDICTS
-from simulator.record import Record
+from simulator.record import NEVER, Record
 from simulator.timeline import Timeline
 
 Words = NDArray[np.object_]
@@ -25,13 +25,14 @@ class Outcomes:
             cancelled its last try; "skipped": it was never sent, for the turn before it was not answered; "unfinished".
         reason: Why it was rejected, refused, given up or skipped; None for the others.
         tries: How often it was sent, to be refused or not.
-        sent: When its last try was sent, ns; -1 if it never was.
+        asked, sent: When its first and its last try were sent, ns; -1 if it never was.
         timed_out: Tries that the client cancelled, in all.
     """
 
     status: Words
     reason: Words
     tries: Ints
+    asked: Ints
     sent: Ints
     timed_out: int
 
@@ -62,12 +63,21 @@ def outcomes(verdict: NDArray[np.int8], follows: NDArray[np.bool_], record: Reco
                              (line.request, "finished", None)):
         status[which], reason[which] = word, why
     tries = np.bincount(np.concatenate((record.sent[:, 0], record.refused[:, 0])), minlength=rows)
-    return Outcomes(status, reason, tries, np.maximum(sent, refused), len(record.cancelled))
+    return Outcomes(status, reason, tries, _earliest(rows, record.sent, record.refused), np.maximum(sent, refused),
+                    len(record.cancelled))
 
 
 def words(known: tuple[Any, ...], codes: NDArray[Any]) -> Words:
     """The words of the codes; code 0 says nothing."""
     return np.array((None, *known[1:]), object)[codes]
+
+
+def _earliest(rows: int, *events: Ints) -> Ints:
+    """The first time at which each row has one of these events, ns; -1 without one."""
+    column = np.full(rows, NEVER, np.int64)
+    for each in events:
+        np.minimum.at(column, each[:, 0], each[:, 1])
+    return np.where(column == NEVER, -1, column)
 
 
 def _latest(rows: int, events: Ints) -> Ints:

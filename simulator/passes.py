@@ -14,6 +14,7 @@ from simulator.events import Watcher
 from simulator.measure import Rows, row_of, rows_of, shape_of
 from simulator.memory.base import Memory
 from simulator.pricing import SMALLEST, Pricing
+from simulator.progress import Progress
 from simulator.recorder import Recorder
 from simulator.request import Request
 from simulator.step import Queue, Step
@@ -46,15 +47,14 @@ class Passes:
     """The passes of one replica, from the policy's word to the record.
 
     Args:
-        queue, memory, pricing, record, contract, watch: Those of the replica.
+        queue, memory, pricing, record, contract, progress, watch: Those of the replica.
         stretch: Its repetitions.
     """
 
     def __init__(self, queue: Queue, memory: Memory, pricing: Pricing, record: Recorder, contract: Contract,
-                 stretch: Stretch, watch: Watcher | None) -> None:
+                 progress: Progress, stretch: Stretch, watch: Watcher | None) -> None:
         self._queue, self._memory, self._pricing, self._record = queue, memory, pricing, record
-        self._contract, self._stretch, self._watch = contract, stretch, watch
-        self._emptied = -1      # plans on record after the latest step that computed nothing
+        self._contract, self._progress, self._stretch, self._watch = contract, progress, stretch, watch
 
     def begin(self, step: Step, now: int) -> Pass:
         """Take note of what the step is, how often it repeats, and when each repetition ends."""
@@ -63,8 +63,9 @@ class Passes:
         rows = rows_of(step, queue)
         priced = shape_of(step, rows)
         decodes, _, chunks, padded, _ = priced
-        if not decodes and not chunks:
-            priced = self._barren(step, now)
+        if not chunks and decodes == step.spent:
+            self._progress.computed_nothing(step)
+            priced = priced if decodes else SMALLEST
         costs = [pricing.cost.time(priced)]
         delay = pricing.delay(step, len(queue.running)) if pricing.delays or step.delay else 0
         used, empty, shared = memory.levels()
@@ -78,7 +79,7 @@ class Passes:
         if times > 1:
             self._stretch.foreseen(step, ends, in_use)
         if ends[-1] > LATEST or not 0 <= in_use[-1] <= memory.capacity:
-            self._contract.refuse_room(ends[-1], now)
+            self._contract.refuse_room(ends[-1])
         if self._watch:
             self._watch.planned(step, queue, now)
         return Pass(step, start, ends, in_use, row, costs, priced, rows if padded or step.pad_to else None)
@@ -99,12 +100,14 @@ class Passes:
 
     def _take_note(self, step: Step, now: int) -> None:
         """Close the stays of those preempted and open those of the admitted; look at what each is to compute."""
-        for victim in step.preempted:
-            self.close_stay(victim, now)
+        if step.preempted:
+            self._progress.preempted(step)
+            for victim in step.preempted:
+                self.close_stay(victim, now)
         for request, tokens in step.chunks:
             lacking = request.prompt + request._generated - request._computed
             if not 1 <= tokens <= lacking or request._set is not None or step.pad_to:
-                self._contract.check_chunk(request, tokens, step, now)
+                self._contract.check_chunk(request, tokens, step)
             if request.admitted is None:
                 request.admitted = now
                 if not request.lost:
@@ -115,10 +118,3 @@ class Passes:
         if request.admitted is not None:
             self._record.stay(request.index, request.admitted, now)
         request.admitted = None
-
-    def _barren(self, step: Step, now: int) -> StepShape:
-        """What is paid for a step that computes nothing: it may if it preempts somebody, but not twice in a row."""
-        if not step.preempted or self._emptied == len(self._record.plans):
-            self._contract.complain("planned a step that computes nothing", now)
-        self._emptied = len(self._record.plans) + 1
-        return SMALLEST

@@ -62,7 +62,7 @@ class PipelinedReplica(Replica):
             self._drop_cancelled(now)
         decision: Step | Wait | None = None
         while len(self._flight) < self.policy.batches_in_flight and len(self.queue):
-            decision = self.policy.plan(self.queue, self.memory, now)
+            decision = self._plan(self.queue, self.memory, now)
             if not isinstance(decision, Step):
                 break
             self._launch(decision)
@@ -72,7 +72,6 @@ class PipelinedReplica(Replica):
             self._sleep(decision, now)    # type: ignore[arg-type]
 
     def _launch(self, step: Step) -> None:
-        self._waits = 0
         batch = self._passes.begin(step, self.now)
         self._passes.write_down(batch)
         self.queue.launch(step)

@@ -12,16 +12,18 @@ from typing import Any
 from simpy import Environment, Timeout
 
 from simulator.batch import ListedSet, LockstepSet
-from simulator.contract import OWN_FAULTS, Contract
+from simulator.contract import Contract
 from simulator.events import PLANS, Last, Watcher
+from simulator.inspection import inspected, inspected_urgency
 from simulator.memory.base import UNLIMITED, Memory
 from simulator.passes import Pass, Passes
 from simulator.policies.base import Policy
 from simulator.pricing import Pricing
+from simulator.progress import Progress
 from simulator.recorder import PAIR, TRIPLE, Recorder
 from simulator.request import Request
 from simulator.step import Queue, Step, Wait
-from simulator.stretch import Stretch, cut
+from simulator.stretch import cut, stretch_for
 
 
 class Replica:
@@ -48,23 +50,25 @@ class Replica:
         self.env, self.policy, self.memory = env, policy, memory
         self.record = Recorder()
         self.decoding = (ListedSet if exact else LockstepSet)(memory.block_size, self.record.span)
-        self.queue = Queue(self.decoding, policy.urgency())
-        self._plan, self._idle = policy.plan, policy.idle
+        self.queue = Queue(self.decoding, inspected_urgency(policy))
+        self._contract = Contract(env, policy, self.queue, memory, self.record)
+        self._progress = Progress(self.queue, memory, self.record, self._contract)
+        verbs = inspected(policy, self.queue, memory, self.record, self._contract, self._progress)
+        self._plan, self._idle, self._leaving, self._dropped = verbs.plan, verbs.idle, verbs.leaving, verbs.dropped
         base = Policy.leaving
         self._keeps = getattr(policy.leaving, "__func__", None) is not base    # it may keep those who have finished
         self._tells = type(memory).computed is not Memory.computed    # it wants to hear what has been computed
-        self._contract = Contract(policy, self.queue, memory)
         self.finished = 0
         self._outputs, self._watch = outputs, watch
         self._on_finish, self._on_refuse, self._on_cancel = on_finish, on_refuse, on_cancel
         self._cancelled: dict[Request, None] = {}    # in the order in which their clients hung up; they are still here
         self._most = policy.max_outstanding
-        self._stretch = Stretch(env, policy, memory, self.decoding, exact=exact, alone=rank is None,
-                                watchful=on_cancel is not None)
-        self._passes = self._make_passes(self.queue, memory, pricing, self.record, self._contract, self._stretch, watch)
+        self._stretch = stretch_for(env, policy, memory, self.decoding, exact=exact, alone=rank is None,
+                                    watchful=on_cancel is not None)
+        self._passes = self._make_passes(self.queue, memory, pricing, self.record, self._contract, self._progress,
+                                         self._stretch, watch)
         self._pass: Pass | None = None    # under way
         self._asleep = False
-        self._waits = 0         # since the latest step
         self._timer: Timeout | None = None    # of a sleep that the policy wants to end
         self._rank = rank or 0
         self._go_on = self._ask if rank is None else self._ask_last
@@ -142,8 +146,8 @@ class Replica:
         try:
             self._passes.write_down(under_way)
             self._commit(under_way, now)
-        except OWN_FAULTS as error:
-            self._contract.blame(error, now)
+        except Exception as error:
+            self._contract.blame(error, "gave a step that cannot be counted")
         self._go_on(now)
 
     def _ask_last(self, now: int) -> None:
@@ -166,11 +170,10 @@ class Replica:
         if not isinstance(decision, Step):
             self._sleep(decision, now)
             return
-        self._waits = 0
         try:
             self._pass = under_way = self._passes.begin(decision, now)
-        except OWN_FAULTS as error:
-            self._contract.blame(error, now)
+        except Exception as error:
+            self._contract.blame(error, "gave a step that cannot be run")
         self._last = Last(self.env, under_way.ends[-1] - now, self._end, self._rank)
 
     def _sleep(self, decision: Wait | None, now: int) -> None:
@@ -179,10 +182,14 @@ class Replica:
             self.record.rest(empty)
         self._asleep = True
         if decision is not None:
-            self._contract.check_wait(decision, self._waits, now)
-            self._waits += 1
+            self._contract.check_wait(decision)
             self._timer = self.env.timeout(decision.until - now)
-            self._timer.callbacks.append(lambda _: self._wake())
+            self._timer.callbacks.append(lambda _: self._waited())
+
+    def _waited(self) -> None:
+        """A wait has ended by its time."""
+        self._progress.waited()
+        self._wake()
 
     def _commit(self, under_way: Pass, now: int) -> None:
         """The tokens of the steps exist now: count them, and let go who may leave.
@@ -208,7 +215,7 @@ class Replica:
         if self._cancelled:
             self._drop_cancelled(now)
             finished = [request for request in finished if request.order in queue.held]
-        for request in self.policy.leaving(finished, queue) if queue.held else finished:
+        for request in self._leaving(finished, queue) if queue.held else finished:
             self._let_go(request, now)
         if self._watch:
             self._watch.committed(len(under_way.ends))
@@ -236,14 +243,14 @@ class Replica:
                 continue
             if request.admitted is not None:
                 self._passes.close_stay(request, now)
-                self.policy.dropped(request)
+                self._dropped(request)
             self.record.cancel(request.index, now)
             if self._on_cancel:
                 self._on_cancel(request)
 
     def _let_go(self, request: Request, now: int) -> None:
         if self._keeps and request.order not in self.queue.held:
-            self._contract.complain(f"lets go request {request.index}, which has not finished", now)
+            self._contract.complain(f"lets go request {request.index}, which has not finished")
         self.memory.release(request)
         self.queue.let_go(request)
         self.record.stays.frombytes(TRIPLE(request.index, request.admitted, now))

@@ -10,6 +10,7 @@ from typing import Any
 from simulator.documents import document_of
 from simulator.errors import InputError
 from simulator.kinds import RESULT, meant_as
+from simulator.plausible import check
 
 MANIFEST = "manifest.json"
 """What a folder of results has beside them: each file with its checksum."""
@@ -41,4 +42,5 @@ def _result(path: str | os.PathLike[str], document: Any) -> dict[str, Any]:
     missing = [name for name in ("backend", "completed", "duration") if name not in document]
     if missing:
         raise InputError(f"{path}: is not a result: it lacks {', '.join(missing)}")
+    check(document, str(path))
     return document

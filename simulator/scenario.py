@@ -29,6 +29,11 @@ FRACTIONS = ("rate_scale", "request_rate", "burstiness", "sample", "cap_gaps", "
 class Scenario:
     """What to simulate. `simulator.run(scenario)` answers it, the same each time.
 
+    Example:
+        >>> asked = Scenario(policy="vllm", knobs={"max_num_seqs": 32}, num_prompts=100)
+        >>> asked.but(knobs={"max_num_seqs": 64}).knobs, asked.load, asked.gpu
+        ({'max_num_seqs': 64}, 'trace', 'h100-80')
+
     Attributes:
         trace: The name of a bundled trace (`batchsim list traces`) or a file; in Python also a Trace.
         policy: The name of a bundled policy (`batchsim list policies`) or FILE.py:CLASS; in Python also a policy.

@@ -21,6 +21,7 @@ from simulator.events import Watcher
 from simulator.fleet import Fleet
 from simulator.overflow import line_for
 from simulator.pipeline import replica_for
+from simulator.policies.own import memory_of
 from simulator.pricing import Pricing
 from simulator.replica import Replica
 from simulator.request import Request
@@ -51,6 +52,7 @@ class Serving:
     Attributes:
         door: Where the client sends its requests.
         replicas: All that ever were ready.
+        settings: The policy's knobs as they stood before anything ran, in words.
     """
 
     def __init__(self, env: Environment, setup: Setup, on_finish: Ear, on_refuse: Ear, on_cancel: Ear | None,
@@ -59,12 +61,18 @@ class Serving:
         self._ears = (on_finish, on_refuse, on_cancel)
         self._outputs = setup.output.data
         self._router: Router | None = None
+        self.settings = {knob: repr(value) for knob, value in setup.policy.settings().items()}
         self.door: Server
         if setup.scenario.behind_router:
             self.door = self._routed()
         else:
             alone = self._replica(0, on_finish=on_finish, on_refuse=on_refuse, on_cancel=on_cancel)
             self.door, self.replicas = alone, [alone]
+
+    @property
+    def waiting_outside(self) -> int:
+        """Requests that wait at the router."""
+        return 0 if self._router is None else self._router.waiting
 
     def result(self) -> Result:
         """What came of it."""
@@ -135,6 +143,6 @@ class Serving:
         """A replica of this setup; each draws its own noise and has its own copy of the policy."""
         setup = self._setup
         policy, noise = replace(setup.policy), setup.noise and setup.noise(number)
-        return replica_for(self._env, policy, policy.memory(setup.deployment, setup.output),
+        return replica_for(self._env, policy, memory_of(policy, setup.deployment, setup.output),
                            Pricing(setup.cost, noise, setup.scheduling), self._outputs,
                            exact=setup.scenario.exact, watch=self._watch, **options)

@@ -17,6 +17,7 @@ from cost_models import (
     KvPool,
     ModelSpec,
     Noise,
+    checked,
     cost_model,
     gpu_spec,
     graph_sizes,
@@ -33,6 +34,7 @@ from simulator.patience import Patience
 from simulator.policies import POLICIES
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policy
+from simulator.policies.own import resolved
 from simulator.replication import check_trace
 from simulator.scenario import Scenario
 from simulator.scenarios.recording import files_of
@@ -140,11 +142,11 @@ def prepare(scenario: Scenario) -> Setup:
     asked = make_policy(scenario.policy, scenario.knobs)
     # What no memory holds must not shape the engine's defaults, which shape the memory: the gate comes in between.
     deployment = _deployment(scenario, capacity, model_len, rows)
-    rows = rows_for_engine(rows, asked.resolve(deployment), deployment)
+    rows = rows_for_engine(rows, resolved(asked, deployment), deployment)
     deployment = _deployment(scenario, capacity, model_len, rows)
     cost = cost_of(scenario)
     overhead = _request_overhead(scenario, cost)
-    return Setup(scenario, source.digest, trace, declared, rows, deployment, asked.resolve(deployment), pool, model,
+    return Setup(scenario, source.digest, trace, declared, rows, deployment, resolved(asked, deployment), pool, model,
                  cost, _noise(scenario, cost), scheduling(scenario, asked.name), overhead, cut,
                  patience_of(scenario, streams=asked.streams, overhead=overhead), files_of(scenario))
 
@@ -163,7 +165,7 @@ def cost_of(scenario: Scenario) -> CostModel:
             cost = cost_model(cost, model=model_spec(scenario.model), gpu=scenario.gpu, dtype=scenario.dtype,
                               kv_dtype=scenario.kv_dtype, tensor_parallel_size=scenario.tensor_parallel_size)
     sizes = graph_sizes(scenario.cuda_graph_sizes)
-    return CapturedGraphs(cost, sizes) if sizes else cost
+    return CapturedGraphs(checked(cost), sizes) if sizes else checked(cost)
 
 
 def _noise(scenario: Scenario, cost: CostModel) -> Callable[[int], Noise] | None:

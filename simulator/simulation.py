@@ -6,7 +6,7 @@ It wires the parts together, runs the clock and checks that nobody got lost.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
@@ -17,11 +17,12 @@ from simpy import Environment
 from cost_models import Biased
 from simulator.band import BANDED, Band
 from simulator.clients import Client
-from simulator.errors import InputError, StalledError
+from simulator.errors import InputError, PolicyError, StalledError
 from simulator.events import Watcher
 from simulator.gate import ABSENT
 from simulator.memory.base import UNLIMITED
 from simulator.policies import Policy
+from simulator.policies.own import is_own
 from simulator.replica import Replica
 from simulator.request import Request
 from simulator.result import Result
@@ -29,6 +30,7 @@ from simulator.scenario import Scenario, scenario_of
 from simulator.sending import sending
 from simulator.serving import Serving
 from simulator.setup import Setup, prepare
+from simulator.standing import counted, standing
 from simulator.tenancy import tenant_codes
 from traces import Trace
 
@@ -56,6 +58,11 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
     """Answer a scenario. Raises InputError for what cannot be run, StalledError if requests are left over.
 
     `env` is a fresh SimPy environment of the caller, who wants to look at it afterwards.
+
+    Example:
+        >>> asked = Scenario(policy="static", num_prompts=100, load="saturated")
+        >>> [round(run(each).summary()["output_throughput"]) for each in (asked, asked.but(policy="vllm"))]
+        [997, 1942]
     """
     setup = prepare(scenario)
     bias, others = _bias(setup), _alone(setup)
@@ -113,7 +120,7 @@ def _simulated(setup: Setup, progress: Progress | None = None, watch: Watcher | 
     client.send_to(serving.door)
     with _without_collector():
         env.run()
-    _check(serving.replicas, client, accepted, conversations.skipped if conversations else 0)
+    _check(serving, client, accepted, conversations.skipped if conversations else 0)
     return serving.result()
 
 
@@ -162,23 +169,40 @@ def _counter(accepted: int, progress: Progress | None) -> Callable[[], None] | N
     return heard
 
 
-def _check(replicas: Sequence[Replica], client: Client, accepted: int, skipped: int) -> None:
-    """Every accepted request was answered, refused, given up or skipped, and all memory is back."""
+def _check(serving: Serving, client: Client, accepted: int, skipped: int) -> None:
+    """Every accepted request was answered, refused, given up or skipped, memory is back, and no knob has changed."""
+    replicas = serving.replicas
     finished = sum(replica.finished for replica in replicas)
     stuck = next((replica for replica in replicas if len(replica.queue)), None)
     if finished + client.refused_for_good + client.aborted + skipped != accepted or stuck:
-        _stalled(stuck or replicas[0], finished, accepted)
+        _stalled(serving, stuck or replicas[0], finished, accepted)
     for replica in replicas:
-        if used := replica.memory.used:
-            raise StalledError(f"{replica.policy.name}: {used} blocks of memory are held by nobody at the end")
+        _check_memory(replica)
+        _check_knobs(replica, serving.settings)
 
 
-def _stalled(replica: Replica, finished: int, accepted: int) -> NoReturn:
-    queue, memory = replica.queue, replica.memory
-    waits = f"; the head of the queue has {queue.waiting[0]}" if queue.waiting else ""
-    raise StalledError(f"{replica.policy.name}: stalled at {replica.env.now / 1e9:.6f} s with {len(queue.waiting)} "
-                       f"waiting and {len(queue.running)} running, {finished} of {accepted} answered, "
-                       f"{memory.free} of {memory.capacity} blocks free{waits}; {_next_move(replica.policy)}")
+def _stalled(serving: Serving, replica: Replica, finished: int, accepted: int) -> NoReturn:
+    outside = f", {serving.waiting_outside} wait at the router" if serving.waiting_outside else ""
+    raise StalledError(f"{replica.policy.name}: stalled at {replica.env.now / 1e9:.6f} s, after "
+                       f"{len(replica.record.ends)} steps, with {finished} of {accepted} answered{outside} "
+                       f"({standing(replica.queue, replica.memory)}); {_next_move(replica.policy)}")
+
+
+def _check_memory(replica: Replica) -> None:
+    used, name = replica.memory.used, replica.policy.name
+    if used > 0:
+        raise StalledError(f"{name}: {counted(used, 'block')} of memory held by nobody at the end")
+    if used < 0:
+        raise StalledError(f"{name}: gave back {counted(-used, 'block')} of memory more than it took: every token that "
+                           "runs needs room (memory.take, memory.grow)")
+
+
+def _check_knobs(replica: Replica, settings: dict[str, str]) -> None:
+    """A policy that turns its own knobs would answer the next run differently."""
+    for knob, value in replica.policy.settings().items():
+        if repr(value) != settings[knob]:
+            raise PolicyError(f"{replica.policy.name}: turned its own knob {knob} from {settings[knob]} to {value!r} "
+                              "while it ran: keep what changes in a field with init=False")
 
 
 def _next_move(policy: Policy) -> str:
@@ -186,4 +210,6 @@ def _next_move(policy: Policy) -> str:
     if policy.settings().get("max_wait") == inf:
         return ("with max_wait=inf it waits for a fuller batch than client or router let come: raise max_concurrency "
                 "or queue_limit, or lower max_wait or the size of the batch")
+    if is_own(policy):
+        return "its plan lets nobody on here: let somebody in, or run those who are in"
     return "the engine's rule lets nobody on here: give it more memory, or another policy"

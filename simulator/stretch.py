@@ -14,10 +14,13 @@ from simpy import Environment
 from simulator.batch import DecodingSet
 from simulator.memory.base import Memory
 from simulator.policies.base import Policy
+from simulator.policies.own import is_own
 from simulator.step import Step
 
 LONGEST = 256
 """Steps that are foreseen where an event may come that nobody can know of."""
+SPREAD = 2654435761
+"""A prime near 2^32 over the golden ratio: multiples of it, cut to 32 bits, lie evenly spread (Knuth)."""
 
 
 class Stretch:
@@ -67,6 +70,26 @@ class Stretch:
     def heeds(self, step: Step) -> bool:
         """Whether a client might hang up, or an arrival be let in: by urgency it may pass a head that does not fit."""
         return self._watchful or step.blocked is None or (step.blocked != "cap" and self._urgent)
+
+
+class Probed(Stretch):
+    """A stretch of somebody's own policy that says it is steady: it is asked once more in the middle of each.
+
+    Its inspection compares the answers.
+    """
+
+    def at_most(self, step: Step, duration: int, now: int) -> int:
+        """The same, cut at a place that looks random and is the same each time."""
+        times = super().at_most(step, duration, now)
+        if times < 3 or step.times > 1 or not step.decodes:
+            return times
+        return 1 + (self._decoding.turn * SPREAD % 2 ** 32) % (times - 1)
+
+
+def stretch_for(env: Environment, policy: Policy, memory: Memory, decoding: DecodingSet, **options: bool) -> Stretch:
+    """The stretches of a policy. Takes the arguments of Stretch."""
+    kind = Probed if is_own(policy) else Stretch
+    return kind(env, policy, memory, decoding, **options)
 
 
 def cut(ends: list[int], event: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -200,6 +201,6 @@ def plain(value: Any) -> Any:
     """A value as JSON takes it: no bound is "inf"."""
     if isinstance(value, Mapping):
         return {key: plain(each) for key, each in value.items()}
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= UNLIMITED:
+    if value == inf or (value == UNLIMITED and isinstance(value, int)):
         return "inf"
     return value

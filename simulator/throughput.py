@@ -72,8 +72,8 @@ def steady_window(line: Timeline) -> Window:
 def before_tail(line: Timeline) -> Window:
     """The first three quarters of the whole run. Stragglers that stretch the run fall into the rest, the tail."""
     duration = whole_run(line).duration
-    early = 4 * (line.last_delivered - line.sent.min(initial=1 << 62)) <= 3 * duration
-    return _window(line, duration * 3 // 4, early)
+    before = duration * 3 // 4
+    return _window(line, before, line.last_delivered - line.sent.min(initial=1 << 62) <= before)
 
 
 def tail_requests(line: Timeline) -> int | None:

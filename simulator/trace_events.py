@@ -113,9 +113,10 @@ def _about(result: Result, request: int, row: int | None) -> dict[str, Any]:
              "output_tokens": int(setup.output[request]), "max_tokens": int(setup.max_tokens[request])}
     if row is None:
         return about
-    return about | {"sent_s": int(line.sent[row]) / 1e9, "queue_ms": int(line.queue_time[row]) / 1e6,
-                    "ttft_ms": int(line.ttft[row]) / 1e6, "e2el_ms": int(line.e2el[row]) / 1e6,
-                    "preemptions": int(line.preemptions[row])}
+    sent = int(line.sent[row])    # one entry of each column: a latency of the timeline is worked out for all requests
+    return about | {"sent_s": sent / 1e9, "queue_ms": (int(line.admitted[row]) - sent) / 1e6,
+                    "ttft_ms": (int(line.first_delivered[row]) - sent) / 1e6,
+                    "e2el_ms": (int(line.last_delivered[row]) - sent) / 1e6, "preemptions": int(line.preemptions[row])}
 
 
 def _steps(record: Record) -> Iterator[Event]:

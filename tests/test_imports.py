@@ -15,11 +15,12 @@ MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "co
               "calibration": {"cost_models", "simulator", "traces"}}
 MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupancy trace_events throughput metrics "
             "doors limits tail filling fullness frames saved summary cluster served tenancy balance details measured "
-            "display facts remarks run_tables")
+            "display facts remarks run_tables plausible")
 LAYERS = ["errors version starting guard documents distribution tables account columns areas statistics ranked weighed",
           "request record", "batch", "memory checks",
-          "step deployment recorder patience conversations", "clients", "policies", "measure contract events stretch",
-          "pricing", "passes", "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
+          "step deployment recorder patience conversations", "clients standing", "policies",
+          "measure events stretch contract", "progress holders", "step_rules", "inspection", "pricing", "passes",
+          "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
           "scenario_checks", "scenario gate prefixes idle kinds", "scenarios", "traffic", "setup", "sending", MEASURES,
           "result", "serving", "simulation", "plots", "engine_runs",
           "conformance studies bench validation launching", "report", "cli"]

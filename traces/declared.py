@@ -57,6 +57,10 @@ def declare(trace: Trace, rule: str | int | None, max_model_len: int | None) -> 
         rounded up to a power of two. An own output above that is declared instead and counted in `longer`.
 
     Raises TraceError for any other rule, naming the valid forms.
+
+    >>> trace = Trace("two", arrival=[0, 0], prompt=[100, 50], output=[10, 31])
+    >>> declare(trace, "x1.5", 4096).max_tokens.tolist(), declare(trace, 20, 4096).output.tolist()
+    ([15, 47], [10, 20])
     """
     text = _spelled(rule)
     if text == "default":

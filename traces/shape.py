@@ -106,7 +106,11 @@ class Shape:
 
 
 def shape_of(text: str) -> Shape:
-    """The shape that the text says; raises TraceError with the forms that there are."""
+    """The shape that the text says; raises TraceError with the forms that there are.
+
+    >>> shape_of("ramp:1-10/300s+burst:x5/10s@60s").requests
+    1768.0
+    """
     pieces, bursts = list[Piece](), list[Burst]()
     for part in str(text).split("+"):
         kind, _, rest = part.strip().partition(":")

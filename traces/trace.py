@@ -36,6 +36,9 @@ class Trace:
         conversations and without it knows the gaps only as its arrivals have them.
     shared: tokens at the start of the prompt that repeat the prompt and the answer of the turn before it.
     hash_ids: ids of each row's prompt blocks of `hash_block` tokens; equal ids are equal prefixes.
+
+    >>> Trace("two", arrival=[0, 2_000_000_000], prompt=[100, 50], output=[10, 30])
+    <Trace two: 2 requests over 2.0 s, median prompt 75 and output 20 tokens>
     """
 
     name: str

@@ -25,7 +25,11 @@ Columns = dict[str, Sequence[Any]]
 
 
 def convert(trace: Trace, suffix: str) -> bytes:
-    """The content of a file with this ending: .jsonl (Mooncake), .csv or .parquet; raises TraceError for others."""
+    """The content of a file with this ending: .jsonl (Mooncake), .csv or .parquet; raises TraceError for others.
+
+    >>> convert(Trace("one", arrival=[0], prompt=[100], output=[10]), ".csv")
+    b'arrival_ns,prompt_tokens,output_tokens\\n0,100,10\\n'
+    """
     if suffix not in WRITERS:
         given = plain(suffix) or "a file without an ending"
         raise TraceError(f"a trace is written as {', '.join(WRITERS)}, not as {given}")

@@ -14,6 +14,7 @@ from simulator.scenario_checks import READING
 from traces import TraceError
 
 WRONG_INPUT, OUR_FAULT = 2, 70
+DEBUG = " (run again with --debug for the traceback)"
 
 
 def complain(error: BaseException) -> int:
@@ -22,17 +23,22 @@ def complain(error: BaseException) -> int:
         note(f"batchsim: {_usage(error)}")
     elif isinstance(error, InputError | TraceError | CostModelError):
         note(f"batchsim: {_as_flag(str(error))}")
-    elif where := fault_in_policy_file(error):
-        note(f"batchsim: {where} (run again with --debug for the traceback)")
-    elif isinstance(error, OSError):
-        note(f"batchsim: {_system(error)}")
     elif isinstance(error, StalledError) or (
             isinstance(error, PolicyError) and any(name.startswith(PREFIX) for name in sys.modules)):
-        note(f"batchsim: {error}")
+        note(f"batchsim: {error}{_way_to_traceback(error)}")
+    elif where := fault_in_policy_file(error):
+        note(f"batchsim: {where}{DEBUG}")
+    elif isinstance(error, OSError):
+        note(f"batchsim: {_system(error)}")
     else:
         note(f"batchsim: internal error: {type(error).__name__}: {error}; run again with --debug for the traceback")
         return OUR_FAULT
     return WRONG_INPUT
+
+
+def _way_to_traceback(error: BaseException) -> str:
+    """Where a policy file raised an error there is a traceback to look at."""
+    return DEBUG if error.__cause__ is not None and fault_in_policy_file(error.__cause__) else ""
 
 
 def _usage(error: BaseException) -> str:

@@ -100,10 +100,10 @@ def _sides(difference: Difference) -> Table:
         column.overflow = "fold"
     if recorded is None or simulated is None:
         for field, value in (recorded or simulated or {}).items():
-            table.add_row(field, *map(Text, ("", _shown(value)) if recorded is None else (_shown(value), "")))
+            table.add_row(*map(Text, (field, "", _shown(value)) if recorded is None else (field, _shown(value), "")))
         return table
     for field in difference.fields:
-        table.add_row(field, *map(Text, _apart(recorded.get(field), simulated.get(field))))
+        table.add_row(Text(field), *map(Text, _apart(recorded.get(field), simulated.get(field))))
     return table
 
 

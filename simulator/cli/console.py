@@ -11,14 +11,41 @@ from io import StringIO
 from math import isinf, isnan
 from typing import Any, TextIO
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.segment import Segment
 
 PIPED_WIDTH = 120
 """Columns of a table that goes to a file or a pipe, unless COLUMNS says otherwise."""
 
 
+class Harmless(ConsoleRenderable):
+    """What is to be printed, with nothing in its text that a terminal would obey: names come from files."""
+
+    def __init__(self, inner: ConsoleRenderable) -> None:
+        self._inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for text, style, control in console.render(self._inner, options):
+            yield Segment(text if control or text.isprintable() else _spelled(text), style, control)
+
+
+class Spelling(RenderHook):
+    """Makes all that a console prints harmless."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [Harmless(each) for each in renderables]
+
+
+def _spelled(text: str) -> str:
+    return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
+
+
 class Answers(Console):
-    """A console on stdout that leaves a closed pipe to `main`."""
+    """A console on stdout that obeys no name, and leaves a closed pipe to `main`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, soft_wrap=False, **options)
+        self.push_render_hook(Spelling())
 
     def on_broken_pipe(self) -> None:
         raise
@@ -46,10 +73,10 @@ class Trimmed(StringIO):
 def answers() -> Console:
     """The console for answers, as wide as the terminal; a pipe or a file gets no blanks at the ends of lines."""
     if sys.stdout.isatty():
-        return Answers(highlight=False, soft_wrap=False)
+        return Answers()
     columns = os.environ.get("COLUMNS", "")
     width = int(columns) if columns.isdecimal() and int(columns) else PIPED_WIDTH
-    return Answers(file=Trimmed(sys.stdout), width=width, highlight=False, soft_wrap=False)
+    return Answers(file=Trimmed(sys.stdout), width=width)
 
 
 def print_json(document: object) -> None:

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from simulator.cli.lines import note
+from simulator.cli.lines import note, one_line
 
 EVERY_S = 30
 """Between two lines of a log."""
@@ -49,9 +49,10 @@ class Bar:
     def __init__(self, title: str, *, unit: str = "requests", quiet: bool = False, log: bool = False) -> None:
         seen = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit), Rate(unit),
-            TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True, disable=not seen)
-        self._task = self._bar.add_task(title, total=None)
+            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
+            Rate(unit), TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True,
+            disable=not seen)
+        self._task = self._bar.add_task(one_line(title), total=None)
         self._log = Log(title, unit) if log and not seen and not quiet else None
 
     def __enter__(self) -> Bar:
@@ -60,7 +61,8 @@ class Bar:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
-        self._bar.stop()
+        if not self._bar.disable:    # before rich 15 a disabled one leaves an empty line
+            self._bar.stop()
 
     def one(self, answered: int, accepted: int) -> None:
         """How far a single run has got."""
@@ -70,7 +72,7 @@ class Bar:
 
     def many(self, title: str, answered: int, accepted: int) -> None:
         """How far several runs have got, and which one is running."""
-        self._bar.update(self._task, description=title, completed=answered, total=accepted)
+        self._bar.update(self._task, description=one_line(title), completed=answered, total=accepted)
         if self._log:
             self._log.hear(answered, accepted)
 

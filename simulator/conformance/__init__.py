@@ -1,8 +1,8 @@
 """Conformance: does a policy take the decisions that the engine itself took, step by step?
 
     >>> from simulator.conformance import conformance
-    >>> [verdict.name for verdict in conformance("vllm", "recordings") if not verdict.identical]    # doctest: +SKIP
-    []
+    >>> [(verdict.name, verdict.identical) for verdict in conformance("vllm", "recordings")]
+    [('01_light', True)]
 
 A recording is made by driving the engine's own scheduler, with a model that only pretends, and writing down what it
 decides. Each scenario is three files in one directory, the last two plain or gzipped:

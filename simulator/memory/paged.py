@@ -7,7 +7,7 @@ Source: Kwon et al., PagedAttention, SOSP 2023; vLLM 0.33.0 reserves block 0, so
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from simulator.batch import DecodingSet
@@ -51,6 +51,12 @@ class Paged(Memory):
             return False
         self._free -= need
         return True
+
+    def short_of_room(self, requests: Iterable[Request]) -> list[Request]:
+        """Those of these running requests that need a block for their next token, or compute more than one."""
+        size = self.block_size
+        return [request for request in requests if request._set is None
+                or (request._computed + request._set.turn - request._joined) % size == 0]
 
     def would_free(self, requests: Sequence[Request]) -> int:
         """Blocks that nobody holds any more once all of these are released."""

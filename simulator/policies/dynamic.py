@@ -140,10 +140,10 @@ class DynamicBatching(WholeBatch):
         payload, largest = self._payload, preferred[-1]
         pending = best = 0
         for size in range(payload + 1, there + 1):
-            if size > 1 and size > largest and not best:
+            if size > largest and not best:
                 best, self._saturated = pending, True
             if size > self.slots:
-                return pending, best, True
+                break
             pending += 1
             if size in preferred:
                 best = pending

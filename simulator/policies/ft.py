@@ -55,7 +55,7 @@ class FasterTransformer(WholeBatch):
 
     def start(self, queue: Queue, memory: Memory, size: int) -> Step:
         step = super().start(queue, memory, size)
-        shortest = min((tokens for _, tokens in step.chunks), default=0)
+        shortest = min(tokens for _, tokens in step.chunks)
         step.chunks = [(request, shortest) for request, _ in step.chunks]
         return step
 

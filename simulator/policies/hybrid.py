@@ -29,6 +29,7 @@ from simulator.policies.base import Policy, one_of
 from simulator.policies.hybrid_rules import PagedBatches, PromptsAlone, ReservedPromptsAlone, ReservedSteps, pad
 from simulator.policies.static import StaticBatching
 from simulator.policies.vllm import Vllm
+from simulator.policies.whole_batch import usual_size
 from simulator.request import Request
 from simulator.step import Queue, Step, Wait
 
@@ -106,16 +107,18 @@ class Hybrid(Policy):
         one_of(self, "reserve", (*RESERVES, "paged"))
         one_of(self, "prefill", ("alone", "mixed"))
         with self._own_words():
-            self._rule = self._rule_for(self.max_batch_size, self.max_num_seqs)
+            self._rule = self._rule_of_switches()
             self._static(), self._as(Vllm)
 
     @contextmanager
-    def _own_words(self, cap: str = "max_num_seqs") -> Iterator[None]:
+    def _own_words(self, cap: str | None = None) -> Iterator[None]:
         """What the policy says that knows a knob is said under our name, and of the cap under the name it has here."""
         try:
             yield
         except InputError as error:
-            words = str(error).partition(": ")[2].replace("max_num_seqs", cap)
+            words = str(error).partition(": ")[2]
+            for name in ("max_num_seqs", "max_batch_size") if cap else ():
+                words = words.replace(name, str(cap))
             raise InputError(f"{self.name}: {words}") from None
 
     @property
@@ -128,30 +131,29 @@ class Hybrid(Policy):
         mine = self.settings()
         return kind(**{knob: mine[knob] for knob in kind.knobs()} | changes)
 
-    def _static(self, **changes: Any) -> StaticBatching:
+    def _static(self, kind: type[StaticBatching] = StaticBatching, **changes: Any) -> StaticBatching:
         """Static batching with our knobs; where memory is paged, what it would reserve does not matter."""
-        return self._as(StaticBatching, **({"reserve": "declared"} if self.paged else {}), **changes)
+        return self._as(kind, **({"reserve": "declared"} if self.paged else {}), **changes)
 
-    def _rule_for(self, batch: int | None, seqs: int | None) -> StaticBatching | Vllm:
-        """The rule that goes with the switches, where memory lets so many in reserved or paged."""
-        kind, cap = RULES[self.granularity, "paged" if self.paged else "reserved", self.prefill], batch
-        changes: dict[str, Any] = {}
-        if self.paged:
-            cap, changes = seqs, {"reserve": "declared"}
+    def _rule_of_switches(self) -> StaticBatching | Vllm:
+        """The rule that goes with the switches; the cap is that of the memory."""
+        kind = RULES[self.granularity, "paged" if self.paged else "reserved", self.prefill]
+        cap = self.max_num_seqs if self.paged else self.max_batch_size
         if issubclass(kind, StaticBatching):
-            return self._as(kind, max_batch_size=cap, **changes)
+            return self._static(kind, max_batch_size=cap)
         tokens = UNLIMITED if self.prefill == "alone" else self.max_num_batched_tokens
         return self._as(kind, max_num_seqs=cap, max_num_batched_tokens=tokens)
 
     def resolve(self, deployment: Deployment) -> Self:
+        batch = self.max_batch_size
+        if not self.paged:
+            batch = batch or usual_size(deployment, self._static().reserve)
         with self._own_words():
-            batch = self._static().resolve(deployment).max_batch_size
             vllm = self._as(Vllm).resolve(deployment)
-            filled = replace(self, max_batch_size=self.max_batch_size if self.paged else batch,
-                             max_num_seqs=vllm.max_num_seqs, max_num_batched_tokens=vllm.max_num_batched_tokens,
-                             max_model_len=vllm.max_model_len)
+            filled = replace(self, max_batch_size=batch, max_num_seqs=vllm.max_num_seqs,
+                             max_num_batched_tokens=vllm.max_num_batched_tokens, max_model_len=vllm.max_model_len)
         with self._own_words("max_num_seqs" if self.paged else "max_batch_size"):
-            filled._rule = filled._rule_for(batch, vllm.max_num_seqs).resolve(deployment)
+            filled._rule = filled._rule.resolve(deployment)
         return filled
 
     def memory(self, deployment: Deployment, outputs: Lengths) -> Memory:

@@ -125,7 +125,7 @@ class StaticBatching(WholeBatch):
 
     def _emitted(self, queue: Queue) -> int:
         """Tokens that the batch has emitted for each row that is not done."""
-        return max((request.known - self._began[request.index] for request in queue.running.values()), default=0)
+        return max(request.known - self._began[request.index] for request in queue.running.values())
 
     def leaving(self, finished: list[Request], queue: Queue) -> list[Request]:
         """Nobody, until the batch has run to its end: then all of it."""

@@ -100,8 +100,7 @@ class Vllm0(Policy):
 
     def _decode(self, queue: Queue, memory: Memory, step: Step) -> None:
         """One token for everybody; while that does not fit, the youngest goes. Only then do the swapped come back."""
-        step.chunks = [(request, request.lacking) for request in queue.catching_up.values()]
-        while not memory.take(queue.decoding, step.chunks):
+        while not memory.take(queue.decoding, ()):
             step.drop(self._preempt(queue, memory, step))
         while queue.swapped and not step.preempted and len(queue.running) < self.slots:
             head = queue.swapped[0]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from heapq import heapify, heappop
 
 from simulator.memory.base import Memory
+from simulator.memory.paged import Paged
 from simulator.request import Request
 from simulator.step import Queue, Step
 
@@ -36,9 +37,29 @@ def serve_by_urgency(queue: Queue, memory: Memory, step: Step, budget: int, long
 
     The victim may be the request itself: then the walk goes on with the next. Returns the budget left.
     """
+    wanted = queue.decoding.size + sum([min(request.lacking, longest) for request in queue.catching_up.values()])
+    return (serve_all if wanted <= budget else serve_some)(queue, memory, step, budget, longest)
+
+
+def serve_all(queue: Queue, memory: Memory, step: Step, budget: int, longest: int) -> int:
+    """The walk where the budget is enough for everybody: only those who need a block are asked."""
+    assert isinstance(memory, Paged)
+    victims = least_urgent_first(queue)
+    for request in memory.short_of_room(queue.running.values()):
+        while request.order is not None and not memory.grow(request, min(request.lacking, longest)):
+            victim = next(victims)
+            served = victim.order < request.order    # type: ignore[operator]
+            returned = min(victim.lacking, longest) if served else 0
+            step.preempted.append(queue.preempt(victim, memory, returned))
+    step.chunks = [(request, min(request.lacking, longest)) for request in queue.catching_up.values()]
+    step.trimmed = True
+    return budget - queue.decoding.size - sum([tokens for _, tokens in step.chunks])
+
+
+def serve_some(queue: Queue, memory: Memory, step: Step, budget: int, longest: int) -> int:
+    """The walk where the budget runs out on the way: one by one."""
     granted: dict[Request, int] = {}
     victims = least_urgent_first(queue)
-    step.chunks.clear()
     for request in list(queue.running.values()):
         if budget == 0:
             break

@@ -19,19 +19,25 @@ Child = str | None
 """Text, Markup, or nothing."""
 UNIT = re.compile(r"(?<=\d) (?=m?s\b|slots\b)")
 """The blank between a number and its unit, which must not end a line."""
+HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters that no browser shows, and those that turn what follows around; they are spelled."""
 SHORT = 12
 """Letters of a number that stays on one line in any case."""
 
 
 def element(name: str, *children: Child, **attributes: str) -> Markup:
     """An element. Attributes are spelled as in HTML, with a trailing underscore where Python has the word."""
-    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
+    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{_escaped(value)}"' for key, value in attributes.items())
     return Markup(f"<{name}{given}>{joined(*children)}</{name}>")
+
+
+def _escaped(text: str) -> str:
+    return escape(HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text))
 
 
 def joined(*children: Child) -> Markup:
     """The children, one after the other."""
-    return Markup("".join(child if isinstance(child, Markup) else escape(child) for child in children if child))
+    return Markup("".join(child if isinstance(child, Markup) else _escaped(child) for child in children if child))
 
 
 def lines(*children: Child) -> Markup:
@@ -59,7 +65,7 @@ def _cell(found: Table, at: int, cell: str) -> Markup:
 
 def _breakable(name: str) -> Markup:
     """A name that may go on in the next line behind an underscore, as knobs are long."""
-    return Markup(escape(name).replace("_", "_<wbr>"))
+    return Markup(_escaped(name).replace("_", "_<wbr>"))
 
 
 def _kind(found: Table, at: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from simulator.account import Account
 from simulator.documents import document_of, readable, text_of
 from simulator.errors import InputError
+from simulator.plausible import check
 from simulator.report.drawings import drawing
 from simulator.report.elements import Markup
 from simulator.report.runs import account_of
@@ -64,7 +65,7 @@ class Kind(NamedTuple):
 PLANNED = {
     "request_throughput": "Requests that come and can be served at all, over the time in which they come.",
     "request_goodput": (
-        "Requests/s offered, times the share of them that meets every service objective at the first try; a share of "
+        "Requests/s offered, times the share of them that meets every service objective, counted from the first try; a share of "
         "those that come once the run is warm. What comes is counted over the time in which it comes, and not until "
         "the last answer is out, as `batchsim run` counts."),
     "ttft": "Time to first token: first token delivered - sent, of requests that come once the run is warm.",
@@ -131,7 +132,10 @@ def _runs(directory: Path) -> dict[Path, dict[str, Any]]:
     """The results in a directory, by their files."""
     names = sorted(path for path in directory.glob("*.json") if path.name != MANIFEST and path.is_file())
     found = {path: _read(path) for path in names}
-    return {path: document for path, document in found.items() if "backend" in document and "remarks" in document}
+    runs = {path: document for path, document in found.items() if "backend" in document and "remarks" in document}
+    for path, document in runs.items():
+        check(document, str(path))
+    return runs
 
 
 def _chapter_of(found: Mapping[Path, dict[str, Any]]) -> Chapter:

@@ -13,7 +13,7 @@ from typing import Any
 
 from simulator.documents import json_of, text_of
 from simulator.errors import InputError, choose
-from simulator.kinds import SCENARIO, meant_as
+from simulator.kinds import BASELINE, OURS, RESULT, SCENARIO, meant_as
 from simulator.scenario import FIELDS, Scenario, scenario_of
 from simulator.scenarios.named import digests
 from simulator.scenarios.recording import FILES, IN_MEMORY
@@ -88,7 +88,7 @@ def read_scenario(path: str | os.PathLike[str]) -> ScenarioFile:
 
     Raises InputError, one line, for a key that no scenario has, a value that cannot be, and text that is neither.
     """
-    with meant_as(SCENARIO, path):
+    with meant_as(SCENARIO, path, BASELINE, RESULT):
         return _read(os.fspath(path))
 
 
@@ -129,6 +129,8 @@ def _only_scenario(content: Any, where: str) -> dict[str, Any]:
         return {}
     if isinstance(content, Mapping) and isinstance(content.get("scenario"), Mapping):
         content = content["scenario"]
+    elif isinstance(content, Mapping) and not str(content.get("backend", OURS)).startswith(OURS):
+        raise InputError(f"{where}: holds what another tool measured, without a scenario: batchsim validate takes it")
     elif isinstance(content, Mapping) and "backend" in content:
         raise InputError(f"{where}: holds a result without its scenario: run it again with this version")
     if not isinstance(content, Mapping):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from math import inf
 from typing import Any
 
 from cost_models import MODELS, Constant, CostModel, CostModelError, ModelSpec, cost_model
@@ -51,7 +52,7 @@ def _fields(scenario: Scenario) -> dict[str, Any]:
         fields["model"] = model
     if isinstance(scenario.cost_model, Constant):
         fields["cost_model"] = _exactly(scenario.cost_model)
-    return {name: plain(value) for name, value in fields.items()}
+    return {name: value if name == "seed" else plain(value) for name, value in fields.items()}    # any number is a seed
 
 
 def _exactly(cost: Constant) -> str:
@@ -88,6 +89,6 @@ def plain(value: Any) -> Any:
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= UNLIMITED:
+    if value == inf or (value == UNLIMITED and isinstance(value, int)):
         return "inf"
     return value

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from simulator.errors import InputError
 
 LEVEL = 0.95
@@ -38,6 +41,17 @@ class Interval:
         """For JSON, which has no infinity: an open side is None."""
         return {name: value if isfinite(value) else None
                 for name, value in (("low", self.low), ("mean", self.mean), ("high", self.high), ("level", self.level))}
+
+
+def numbers(values: ArrayLike) -> NDArray[np.float64]:
+    """The values of an interval as a column. Raises InputError for none, and for what is no finite number."""
+    found = np.asarray(values, dtype=float)
+    if found.ndim != 1 or not len(found):
+        raise InputError("an interval needs a value: there is none" if not found.size else
+                         f"an interval takes a list of values, not a table of {' x '.join(map(str, found.shape))}")
+    if not np.isfinite(found).all():
+        raise InputError(f"an interval takes finite numbers, not {found[~np.isfinite(found)][0]:g}")
+    return found
 
 
 def tail_of(level: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simulator.errors import InputError
-from simulator.statistics.interval import LEVEL, Interval, tail_of
+from simulator.statistics.interval import LEVEL, Interval, numbers, tail_of
 from simulator.statistics.laws import student_quantile
 
 BATCHES = 20
@@ -20,7 +20,7 @@ def of_means(values: ArrayLike, level: float = LEVEL) -> Interval:
 
     One value alone leaves both sides open. Raises InputError for none.
     """
-    found = _floats(values)
+    found = numbers(values)
     tail, mean = tail_of(level), float(found.mean())
     if len(found) == 1:
         return Interval(-inf, mean, inf, level)
@@ -33,7 +33,7 @@ def paired(a: ArrayLike, b: ArrayLike, level: float = LEVEL) -> Interval:
 
     What both sides share cancels out, so it is narrower than the two intervals apart (common random numbers).
     """
-    first, second = _floats(a), _floats(b)
+    first, second = numbers(a), numbers(b)
     if len(first) != len(second):
         raise InputError(f"pairs need as many values on both sides, not {len(first)} and {len(second)}")
     return of_means(first - second, level)
@@ -53,7 +53,10 @@ def batch_quantile(series: ArrayLike, share: float, level: float = LEVEL, batche
 
     The quantile of all of them, and around it Student's interval from the spread of the batches' own quantiles
     (sectioning: Asmussen and Glynn, Stochastic Simulation, chapter III). A batch must be long enough for that quantile.
+    Raises InputError for a quantile that lies not between 0 and 1.
     """
+    if not 0 < share < 1:
+        raise InputError(f"a quantile lies between 0 and 1, not at {share:g}: 0.99 is p99")
     found = _batches(series, batches)
     quantile = float(np.quantile(found, share))
     half = of_means(np.quantile(found, share, axis=1), level).half_width
@@ -62,15 +65,10 @@ def batch_quantile(series: ArrayLike, share: float, level: float = LEVEL, batche
 
 def _batches(series: ArrayLike, batches: int) -> NDArray[np.float64]:
     """The series in rows of one length."""
-    found = _floats(series)
+    found = numbers(series)
     if batches < 2 or len(found) < batches:
         raise InputError(f"{len(found)} values do not fill {batches} batches: it takes 2 batches, and a value for each")
     length = len(found) // batches
     return found[len(found) - length * batches:].reshape(batches, length)
 
 
-def _floats(values: ArrayLike) -> NDArray[np.float64]:
-    found = np.asarray(values, dtype=float)
-    if not len(found):
-        raise InputError("an interval needs a value: there is none")
-    return found

@@ -132,8 +132,8 @@ def attribute(trace: Trace | str = "azure-conv-2023", start: Policy | str = "sta
 
     Example:
         >>> found = attribute("azure-conv-2023", num_prompts=50)
-        >>> [rung.key for rung in found.ladder]
-        ['', 'granularity', 'cap', 'memory', 'padding', 'prefill', 'prefix']
+        >>> [(rung.key, round(float(rung.factor), 2)) for rung in found.ladder][1:4], round(float(found.total), 2)
+        ([('granularity', 1.74), ('cap', 0.97), ('memory', 1.0)], 2.58)
     """
     choose("metric", metric, METRICS)
     scenario = scenario_of(**{"load": usual_load(metric), "trace": trace, **options})

@@ -101,8 +101,9 @@ def what_if(trace: Trace | str = "azure-conv-2023", **options: Any) -> WhatIf:
 
     Example:
         >>> asked = what_if("azure-conv-2023", num_prompts=200)
-        >>> asked.ask(batch_cap=8, request_rate=20).results["static"].slots.count
-        8
+        >>> found = asked.ask(batch_cap=8, request_rate=20).results
+        >>> {label: round(result.summary()["output_throughput"]) for label, result in found.items()}
+        {'static': 405, 'vllm': 859}
     """
     scenario = scenario_of(trace=trace, **options)
     only_one_replica("what_if", scenario)

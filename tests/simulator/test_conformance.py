@@ -356,5 +356,5 @@ def test_a_step_may_preempt_and_compute_nothing() -> None:
 
 
 def test_but_not_twice_in_a_row() -> None:
-    with pytest.raises(PolicyError, match=r"planned a step that computes nothing, at 20 ns \(0 running, 1 waiting"):
+    with pytest.raises(PolicyError, match=r"computes nothing, in step 2 at 20 ns \(0 running, 1 waiting"):
         play_both([(0, 4, 3)], ThrowsOut(times=2), capacity=160)

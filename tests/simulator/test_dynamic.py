@@ -108,6 +108,11 @@ def test_with_a_delay_a_payload_takes_one_more_than_the_largest_preferred_size()
     assert run(arrivals(0, 0, 1, 1, 1), 10, 8, 2, delay=1000) == [(0, 2), (10, 3)]
 
 
+def test_a_payload_that_has_taken_one_more_grows_no_more() -> None:
+    """Behind a batch that runs to 10 ms, the second is a preferred size, the third one more; the fourth comes later."""
+    assert run(arrivals(0, MS, 2 * MS, 2 * MS), 10 * MS, 8, 1, delay=1) == [(0, 1), (10 * MS, 2), (20 * MS, 1)]
+
+
 def test_nobody_waits_for_more_once_no_more_can_join() -> None:
     assert run(arrivals(*[0] * 5), 10, 4, delay=50) == [(0, 4), (50 * US, 1)]
 

@@ -48,6 +48,12 @@ def test_every_row_is_laid_out_for_the_models_length() -> None:
     assert world.record.plan("promised").max() == 200
 
 
+def test_a_row_is_as_long_as_it_is_told_to_be() -> None:
+    for length, together in ((20, 3), (None, 1)):
+        world = play([(0, 4, 2)] * 3, FasterTransformer(max_model_len=length), capacity=60, max_model_len=60)
+        assert len(world.ticks[0].admitted) == together
+
+
 def test_the_default_batch_is_what_memory_holds_at_the_models_length() -> None:
     assert FasterTransformer().resolve(Deployment(kv_capacity_tokens=1000, max_model_len=300)).slots == 3
     assert FasterTransformer(max_model_len=100).resolve(Deployment(kv_capacity_tokens=1000)).slots == 10

@@ -35,6 +35,8 @@ from simulator.policies import (
 )
 from simulator.remarks import remarks
 from simulator.simulation import run, simulate
+from simulator.studies.capacity.objectives import Objective
+from simulator.studies.capacity.sample import sample_of
 
 ONE = Vllm(max_num_seqs=1)
 MS = 10 ** 6
@@ -123,6 +125,16 @@ def test_a_refused_request_is_tried_again_and_has_failed_only_if_the_last_try_is
     assert told() == (["finished", "failed", "failed"], [1, 1, 1], 2)
     assert told(max_retries=1, retry_backoff=0.0085) == (["finished", "failed", "finished"], [1, 2, 2], 1)
     assert told(max_retries=2, retry_backoff=0.0085) == (["finished"] * 3, [1, 3, 2], 0)
+
+
+@pytest.mark.parametrize(("limit", "met"), [(5, 0), (10, 1), (10.4, 1), (10.6, 2), (27.4, 2), (27.6, 3)])
+def test_objectives_count_from_the_first_try_in_a_run_and_in_a_plan(limit: float, met: int) -> None:
+    """The last tries take 10, 2 and 2 ms; from the first ones on it is 10 ms, 27.5 ms (1 to 28.5) and 10.5 ms."""
+    result = simulate(trace_of([(0, 1, 5), (MS, 1, 1), (2 * MS, 1, 1)]), Tgi(max_concurrent_requests=1),
+                      cost_model=Constant(2 * MS), max_retries=2, retry_backoff=0.0085, goodput={"e2el": limit})
+    assert (result.timeline.e2el // MS).tolist() == [10, 2, 2]
+    assert result.summary()["request_goodput"] * result.summary()["duration"] == pytest.approx(met)
+    assert sample_of(result, [Objective({"e2el": limit}, 0.5)]).alike == (met / 3,)
 
 
 def test_conservation_in_the_summary() -> None:

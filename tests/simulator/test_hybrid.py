@@ -145,6 +145,13 @@ def test_a_batch_over_blocks_gives_up_those_of_whoever_has_finished_and_keeps_it
     assert world.left_at == {0: 30, 1: 30, 2: 30, 3: 40}, "answers return with their batch"
 
 
+def test_a_batch_over_blocks_asks_only_for_what_it_does_not_find() -> None:
+    """The second prompt finds the 16 tokens of the first; with them, its 8 own and a token each, 4 blocks of 8 do."""
+    policy = Hybrid(granularity="batch", max_num_seqs=2, block_size=8)
+    world = play([(0, 16, 1), (0, 24, 1)], policy, capacity=8 * 6, prefixes=[(("a", 16),), (("a", 16),)])
+    assert [tick.admitted for tick in world.ticks] == [[0, 1]]
+
+
 def test_a_request_preempted_from_a_batch_leads_the_next_one() -> None:
     world = batches([(0, 4, 4), (0, 4, 4), (0, 1, 1)], 9, max_num_seqs=2)
     assert world.log == [
@@ -239,6 +246,24 @@ def test_the_cap_is_that_of_the_memory() -> None:
     assert policy.slots == 7
     assert replace(policy, reserve="declared").slots == 3
     assert replace(policy, granularity="batch").slots == 7
+
+
+def test_a_batch_must_be_one_that_clients_can_fill() -> None:
+    """Over blocks a batch is as large as max_num_seqs says, whatever a reservation would come to."""
+    fifty = Deployment(max_concurrency=50)
+    endless = Hybrid(granularity="batch", max_wait=inf)
+    with pytest.raises(InputError, match=r"\Ahybrid: .*50 .* a batch of 64: .* lower max_num_seqs or max_wait"):
+        replace(endless, max_num_seqs=64).resolve(fifty)
+    assert replace(endless, max_num_seqs=8).resolve(replace(fifty, max_concurrency=10)).slots == 8
+    assert Hybrid(reserve="declared", max_wait=inf).resolve(replace(fifty, max_concurrency=10)).slots == 32
+    with pytest.raises(InputError, match=r"\Ahybrid: .*50 .* a batch of 64: .* lower max_batch_size or max_wait"):
+        Hybrid(granularity="batch", reserve="declared", max_batch_size=64, max_wait=inf).resolve(fifty)
+
+
+def test_prompts_alone_know_no_token_budget() -> None:
+    policy = Hybrid(reserve="declared", prefill="alone", max_batch_size=4, max_num_seqs=2, max_num_batched_tokens=2)
+    world = play_both([(0, 3, 2)] * 4, policy)
+    assert world.log == ["0: 0+3 1+3 2+3 3+3 | emit 0 1 2 3", "10: 0+1 1+1 2+1 3+1 | emit 0 1 2 3 | leave 0 1 2 3"]
 
 
 @pytest.mark.parametrize(("knobs", "told"), [

@@ -69,9 +69,10 @@ def test_what_is_late(prompt: int, computed: int, generated: int, tokens: int, l
     assert rows_of(Step([(one, tokens)], decodes=False), queue) == rows, "a pause keeps nobody else out"
 
 
-def test_a_trimmed_decode_is_a_decode_when_it_comes_back() -> None:
+@pytest.mark.parametrize("order", ["fcfs", "priority"])
+def test_a_trimmed_decode_is_a_decode_when_it_comes_back(order: str) -> None:
     rows, heard = [(0, 2, 6), (0, 3, 6), (0, 4, 4)], Heard()
-    world = play_both(rows, TRIMMING, cost=heard)
+    world = play_both(rows, replace(TRIMMING, scheduling_policy=order), cost=heard)
     steps = world.record.steps
     assert world.log[2:4] == ["20: 0+1 1+1 | emit 0 1", "30: 0+1 1+1 2+1 | emit 0 1 2"]
     assert steps["decodes"].tolist() == [0, 3, 2, 3, 3, 2]

@@ -66,6 +66,13 @@ def test_static_holds_the_finished_and_leaves_the_last_batch_half_empty():
     assert nonzero(result.token_ledger) == {"useful": 15}
 
 
+def test_each_ledger_says_what_it_counts():
+    for capacity in (UNLIMITED, 64):
+        result = run([(0, 4, 2)], Vllm(max_num_seqs=2, max_num_batched_tokens=64, block_size=4), capacity=capacity)
+        ledgers = (result.slot_ledger, result.token_ledger, result.kv_ledger)
+        assert [ledger.unit for ledger in ledgers] == ["slot-ns", "token positions", "token-ns"]
+
+
 def test_continuous_batching_refills_the_slot_at_once():
     result = run([(0, 4, 1), (0, 4, 3), (0, 4, 2)], Vllm(max_num_seqs=2, max_num_batched_tokens=64))
     assert nonzero(result.slot_ledger) == {"prefill": 30, "decode": 30}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import inf
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from worlds import trace_of
 from cost_models import Constant
 from simulator.fullness import BINS, Fullness
 from simulator.limits import waited
+from simulator.memory import UNLIMITED
 from simulator.policies import POLICIES
 from simulator.result import Result
 from simulator.simulation import simulate
@@ -100,6 +102,13 @@ def test_the_batch_over_time_is_that_of_the_slot_ledger() -> None:
     parts = found.ledger_over_time("slots", BINS).frame()
     assert found.fullness is not None
     assert found.fullness.sequences == pytest.approx((parts["decode"] + parts["prefill"]).tolist())
+
+
+def test_without_a_slot_there_is_no_load_that_fills_them() -> None:
+    """Nothing bounds the slots, and nobody is patient enough to take one."""
+    found = simulate(trace_of([(0, 4, 3)]), knobs={"max_num_seqs": UNLIMITED}, kv_capacity_tokens=inf,
+                     cost_model=Constant(STEP), request_overhead=1.0, request_timeout=0.0005)
+    assert (found.slots.count, found.filling_rate, found.summary()["aborted"]) == (0, None, 1)
 
 
 def test_where_nothing_ran_nothing_is_said() -> None:

@@ -299,6 +299,11 @@ def test_tokens_are_counted_with_the_request_that_completes():
     assert (steady.output_rate, steady.total_rate) == (15, 165)
 
 
+def test_the_tail_of_a_run_of_a_century_is_told_too():
+    line = line_of([0] * 4, [1] * 4, [1 << 60, 1 << 61, 3 << 60, 1 << 62], [2] * 4)
+    assert (before_tail(line).requests, tail_requests(line)) == (3, 1)
+
+
 @given(st.lists(st.tuples(st.integers(0, 5 * SECOND), st.integers(0, 2 * SECOND)), min_size=1, max_size=12))
 def test_peak_concurrency_is_counted_by_the_second(lives):
     sent, lasts = zip(*lives, strict=True)

@@ -116,6 +116,12 @@ def test_the_defaults_are_the_papers_largest_batch_and_the_whole_cache() -> None
     assert Orca(max_bs=3).slots == 3
 
 
+def test_orca_max_reserves_its_own_length_where_that_is_shorter_than_the_models() -> None:
+    for length, together in ((20, 3), (None, 1)):
+        world = play_both([(0, 4, 2)] * 3, Orca(reserve="model", max_model_len=length), capacity=60, max_model_len=60)
+        assert len(world.ticks[0].admitted) == together
+
+
 def test_more_slots_than_the_cache_has_are_refused() -> None:
     with pytest.raises(InputError, match=r"\Aorca: n_slots \(101\) is more than the KV cache holds \(100 tokens\)"):
         Orca(n_slots=101).resolve(Deployment(kv_capacity_tokens=100))

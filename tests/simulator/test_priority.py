@@ -125,3 +125,12 @@ def test_without_reservation_equals_may_preempt_each_other_for_ever() -> None:
         "8: c+4 | wait b | preempt b | used 3",
         "9: c+4 b+4 | used 5",
     ]
+
+
+def test_the_last_token_of_the_budget_is_given_to_a_prompt() -> None:
+    assert world(("a", 0, 1, 4, 0), ("b", 0, 1, 4, 0), ("c", 0, 4, 1, 1), max_num_batched_tokens=3, max_num_seqs=3) == [
+        "0: a+1 b+1 c+1 | used 3",
+        "1: a+1 b+1 c+1 | used 3",
+        "2: a+1 b+1 c+1 | used 3",
+        "3: a+1 b+1 c+1 | leave a b c | used 0",
+    ]

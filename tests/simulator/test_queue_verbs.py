@@ -54,3 +54,22 @@ def test_a_preempted_request_may_go_to_the_tail() -> None:
     queue.preempt(b, memory)
     assert [request.index for request in queue.waiting] == [1, 2, 0]
     assert running(queue) == []
+
+
+def test_one_who_is_not_the_head_may_be_admitted() -> None:
+    queue, (_, b, _) = queue_of(3)
+    assert queue.admit(b) is b
+    assert running(queue) == [1]
+    assert [request.index for request in queue.waiting] == [0, 2]
+
+
+def test_one_who_has_left_is_not_here_to_be_dropped() -> None:
+    memory, (queue, (a, b)) = Paged(100, 1), queue_of(2)
+    queue.admit()
+    queue.emitted(a, 0)
+    queue.let_go(a)
+    assert not queue.drop(a, memory)
+    queue.admit()
+    assert queue.drop(b, memory)
+    assert not queue.drop(b, memory)
+    assert len(queue) == 0

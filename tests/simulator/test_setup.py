@@ -147,6 +147,7 @@ def test_the_default_batch_of_static_is_what_the_pool_holds_but_at_most_32() -> 
     assert [batch(tokens) for tokens in (100, 199, 200, 3199, 3200, inf)] == [1, 1, 2, 31, 32, 32]
     assert batch(160, "exact") == 2
     assert batch(400, "model") == 2
+    assert batch(400, "pow2") == 4, "an output of 20 tokens reserves less than 40"
     assert setup([(0, 5, 5)], StaticBatching(max_batch_size=100), kv_capacity_tokens=50).policy.slots == 100
 
 

@@ -306,6 +306,21 @@ def test_the_context_bounds_an_output() -> None:
     assert Sglang(context_length=50).room(np.array([10]), Deployment(1000, 4096)) == [50 - 1 - 10 - 1]
 
 
+@pytest.mark.parametrize("page", [1, 4, 16])
+@pytest.mark.parametrize("prompt", range(1, 21))
+def test_whoever_is_let_through_fits_alone_where_every_end_is_known(prompt: int, page: int) -> None:
+    """Also when it comes back with some of its answer, and of its new page only the first token is there."""
+    knobs = {"ignore_eos": True, "disable_radix_cache": True, "page_size": page}
+    room = int(Sglang(**knobs).room(np.array([prompt]), Deployment(80, 4096))[0])
+    for generated in range(room):
+        request = Request(0, 0, prompt, room)
+        request._generated = generated
+        free = 80 - -(-(prompt + generated) // page) * page - page
+        assert Completions([]).fit(request, free), f"after {generated} of {room} tokens"
+    found = sim.simulate(trace_of([(0, prompt, 79)]), Sglang(**knobs), kv_capacity_tokens=80, max_model_len=1000)
+    assert found.summary()["total_output_tokens"] == room
+
+
 def test_outputs_are_clipped_on_arrival_so_that_nobody_waits_for_ever() -> None:
     rows = [(0, 10, 60), (0, 20, 95), (0, 99, 1)]
     result = sim.simulate(trace_of(rows), "sglang", kv_capacity_tokens=100, max_model_len=1000)

@@ -160,6 +160,7 @@ def test_the_head_of_the_queue_stops_the_batch_even_if_the_next_one_would_fit() 
     rows = [(0, 10, 10), (0, 30, 10), (0, 5, 5)]
     world = play_both(rows, StaticBatching(max_batch_size=3), capacity=45)
     assert batches(world) == [(0, [0]), (100, [1]), (200, [2])]
+    assert [tick.blocked for tick in world.ticks if tick.admitted] == ["memory", "memory", "batch"]
 
 
 def test_unlimited_memory_is_no_bound_in_either_placement() -> None:
@@ -178,7 +179,7 @@ def test_equal_lengths_leave_nothing_idle() -> None:
 @pytest.mark.parametrize("knobs", [
     {"max_batch_size": 0}, {"max_batch_size": 2.5}, {"max_batch_size": True}, {"run_to": 0}, {"run_to": -3},
     {"reserve": "all"}, {"placement": "best-fit"}, {"padded": 1}, {"max_wait": -1}, {"max_wait": float("nan")},
-    {"max_wait": "soon"}])
+    {"max_wait": "soon"}, {"sleep_per_batch": -1}, {"sleep_per_batch": inf}, {"sleep_per_batch": "long"}])
 def test_a_wrong_knob_is_one_line(knobs: dict[str, object]) -> None:
     with pytest.raises(InputError, match=r"\Astatic: " + next(iter(knobs))) as error:
         StaticBatching(**knobs)    # type: ignore[arg-type]

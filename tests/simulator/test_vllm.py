@@ -206,6 +206,12 @@ def test_defaults_by_class_of_gpu(gpu: str, seqs: int, tokens: int) -> None:
     assert policy.slots == seqs
 
 
+def test_large_devices_begin_at_70_and_the_largest_at_160_gib() -> None:
+    for gib, tokens in ((70, 8192), (160, 16384)):
+        for gpu_bytes, usual in ((gib << 30, tokens), ((gib << 30) - 1, tokens // (4 if gib == 70 else 2))):
+            assert Vllm().resolve(Deployment(gpu_bytes=gpu_bytes)).max_num_batched_tokens == usual
+
+
 def test_defaults_are_clipped_as_the_engine_clips_them() -> None:
     short = Deployment(max_model_len=4)
     assert Vllm(max_num_seqs=10).resolve(short).max_num_batched_tokens == 40, "at most every sequence at full length"
@@ -228,7 +234,7 @@ def test_block_zero_is_not_usable() -> None:
     {"max_num_seqs": 0}, {"max_num_batched_tokens": -1}, {"block_size": 0}, {"block_size": 16.0}, {"max_model_len": 0},
     {"enable_chunked_prefill": "no"}, {"scheduler_reserve_full_isl": 1}, {"long_prefill_token_threshold": -1},
     {"long_prefill_token_threshold": 1.5}, {"watermark": 1.0}, {"watermark": -0.1}, {"watermark": float("nan")},
-    {"watermark": "low"}])
+    {"watermark": "low"}, {"scheduling_policy": "lifo"}])
 def test_a_wrong_knob_is_one_line(knobs: dict[str, object]) -> None:
     with pytest.raises(InputError, match=r"\Avllm: " + next(iter(knobs))) as error:
         Vllm(**knobs)    # type: ignore[arg-type]

@@ -71,6 +71,18 @@ def test_what_could_never_be_recomputed_is_refused() -> None:
         v0().resolve(Deployment(longest_exact=66))
 
 
+def test_prompts_fill_the_budget_to_the_last_token() -> None:
+    world = play_both([(0, 40, 1), (0, 24, 1), (0, 1, 1)], v0())
+    assert [tick.computing for tick in world.ticks] == [[(0, 40, 0), (1, 24, 0)], [(2, 1, 0)]]
+
+
+def test_what_a_deployment_settles() -> None:
+    assert Vllm0().resolve(Deployment(max_model_len=2047)).max_num_batched_tokens == 2048
+    assert Vllm0(swap_bandwidth=1).resolve(Deployment(max_model_len=2049)).max_num_batched_tokens == 2049
+    memory = v0(watermark=0.1).memory(Deployment(kv_capacity_tokens=4 * 30), None)    # type: ignore[arg-type]
+    assert (memory.capacity, memory.longest_run()) == (30, 27), "nobody may need the blocks that admissions leave free"
+
+
 @pytest.mark.parametrize("knobs", [{"preemption_mode": "forget"}, {"watermark": 1}, {"swap_bandwidth": 0},
                                    {"block_size": 0}])
 def test_wrong_knobs(knobs: dict[str, object]) -> None:

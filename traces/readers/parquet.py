@@ -12,6 +12,8 @@ from traces.errors import TraceError, plain
 
 PARQUET_MAGIC = b"PAR1"
 ROWS = 16_384
+FREE_ROWS, MOST_ROWS = 10_000_000, 30
+"""So many rows may be in any file, and beyond that so many for each of its bytes."""
 
 
 def parquet_names(path: Path, label: str) -> list[str]:
@@ -38,9 +40,12 @@ def _opened(path: Path, label: str) -> Any:
     except ImportError:
         raise TraceError(f"{label}: a Parquet table; pip install 'batchsim[parquet]' reads it") from None
     try:
-        return parquet.ParquetFile(path)
+        table = parquet.ParquetFile(path)
     except (arrow.ArrowException, OSError, ValueError) as fault:
         raise TraceError(f"{label}: damaged Parquet table ({_first_line(fault)})") from None
+    if table.metadata.num_rows > max(FREE_ROWS, MOST_ROWS * path.stat().st_size):
+        raise TraceError(f"{label}: expands to {table.metadata.num_rows:,} rows, as no trace of its size does")
+    return table
 
 
 def _next(batches: Iterator[Any], label: str) -> Any:

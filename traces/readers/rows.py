@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from traces.arrivals import MOST_REQUESTS
 from traces.errors import TraceError, plain, shown
 from traces.readers.values import Refused, Rule, count, plain_tokens, tokens
 from traces.report import Reject
@@ -123,6 +124,8 @@ def gather(source: Rows, parse: Parse, roles: Sequence[str], lenient: bool, keep
             _one_by_one(source, items, parse, rows, lenient, keep)
         else:
             rows.add(batch)
+        if len(rows) > MOST_REQUESTS:
+            raise TraceError(f"{source.label}: holds more than {MOST_REQUESTS:,} rows; take fewer with --limit")
     return rows
 
 

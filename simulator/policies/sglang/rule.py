@@ -127,7 +127,7 @@ class Sglang(Settings):
         return PrefillAdder(queue, memory, ratio, decoding, mixed=len(decoding) if self.mixes else 0,
                             input_tokens=self.max_prefill_tokens, chunk_tokens=self.chunked_prefill_size,
                             page=self.page_size, most=self.prefill_max_requests,
-                            foreseen=self.ignore_eos and self.disable_radix_cache)
+                            foreseen=self.foresees)
 
     def _scan(self, queue: Queue, adder: PrefillAdder, rows: int, step: Step) -> None:
         """Let in from the head of the queue; the first that stays out ends it."""

@@ -101,10 +101,19 @@ class Settings(Policy):
         page = self.page_size
         capacity = deployment.kv_capacity_tokens // page * page
         longest = min(self.context_length or deployment.max_model_len, capacity) - 1
-        return np.minimum(longest - prompt - 1, capacity - -(-prompt // page) * page - page - 1)
+        pool = capacity - 2 * page - prompt if self.foresees else capacity - page - -(-prompt // page) * page
+        return np.minimum(longest - prompt, pool) - 1
 
     def bounded_by(self, slots: int) -> Self:
         return replace(self, max_running_requests=slots, max_prefill_tokens=UNLIMITED, chunked_prefill_size=UNLIMITED)
+
+    @property
+    def foresees(self) -> bool:
+        """Whether requests are let in by what is left when each ends.
+
+        That rule spares a token, and all tokens of one who was sent back may take most of a page more.
+        """
+        return self.ignore_eos and self.disable_radix_cache
 
     @property
     def mixes(self) -> bool:

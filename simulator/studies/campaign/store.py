@@ -71,7 +71,7 @@ class Store:
 
     def _tidy(self) -> None:
         """Take away what a killed run left half-written."""
-        for draft in self._points.glob(".*"):
+        for draft in self._points.glob(".*.json.*"):
             draft.unlink()
         if not self._resume and any(self._points.glob("*.json")):
             raise InputError(f"{self.path} has the points of an earlier run: give --resume to go on with it, or "

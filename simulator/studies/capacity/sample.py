@@ -27,7 +27,7 @@ POINTS = 160
 CAUSES = {"queue": "waited for a slot", "preemption": "lost their slot before the first token",
           "prefill": "had their prompt computed slowly", "delivery": "were kept back after the first token was made",
           "tpot": "had their tokens come slowly", "e2el": "took long as a whole",
-          "lost": "were refused, given up or never sent, at first at least"}
+          "lost": "were refused, given up or never sent"}
 """What those did that miss their limits, in words."""
 
 
@@ -38,7 +38,7 @@ class Sample:
     Attributes:
         requests: That count: those the gate takes, sent once the run is warm.
         asked: Of these, those that each objective is about.
-        met: Of those, how many meet its limits, at their first try.
+        met: Of those, how many meet its limits, counted from their first try.
         windows: For each objective, the share that does so in each window.
         alike: The share that meets all objectives in each window of the whole trace, warm-up and rejected requests
             included: the same requests in every run of it, to compare two runs in pairs.
@@ -98,18 +98,17 @@ def sample(scenario: Scenario, objectives: Sequence[Objective]) -> Sample:
 
 def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
     """What a planner needs to know of this run."""
-    line, sent, taken = result.timeline, _sent(result), result.setup.verdict == 0
+    line, felt, sent, taken = result.timeline, result.felt, _sent(result), result.setup.verdict == 0
     warm = warm_from(line)
     settled = taken & (sent >= warm)
     order = np.flatnonzero(settled)[np.argsort(sent[settled], kind="stable")]
     concerned = [objective.concerns(result.setup.trace) for objective in objectives]
     rows = [order[own[order]] for own in concerned]
-    at_once = _of(line, np.flatnonzero(result.outcomes.tries < 2), len(sent))    # a retry has waited for its turn
-    met = [_met(at_once, objective, len(sent)) for objective in objectives]
+    met = [_met(felt, objective, len(sent)) for objective in objectives]
     good = np.all([kept | ~own for kept, own in zip(met, concerned, strict=True)], axis=0)
     offered = offered_rate(np.sort(sent[taken])) or 0.0
-    lags = lag(line, int(taken.sum()) - len(line))
-    finished = [_of(at_once, own, len(sent)) for own in rows]
+    lags = lag(felt, int(taken.sum()) - len(line))
+    finished = [_of(felt, own, len(sent)) for own in rows]
     return Sample(
         requests=len(order), asked=tuple(map(len, rows)),
         met=tuple(int(kept[own].sum()) for kept, own in zip(met, rows, strict=True)),
@@ -117,7 +116,7 @@ def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
         worst=worst(good[order], sent[order]), left_out=int((taken & (sent < warm)).sum()), warm_after=warm / 1e9,
         rejected=int((~taken).sum()), offered=offered, served=served(line, offered, lags),
         good=offered * float(good[order].mean() if len(order) else 0), lag=lags,
-        latencies=_latencies(_of(line, order, len(sent))), causes=_causes(at_once, objectives, rows, len(sent)),
+        latencies=_latencies(_of(line, order, len(sent))), causes=_causes(felt, objectives, rows, len(sent)),
         limits=tuple(map(limits_that_would_do, finished, map(len, rows), objectives)),
         stretch=tuple(map(stretch_that_would_do, finished, map(len, rows), objectives)),
         work=work_of(result), backlog=tuple(outstanding(line, _instants(sent)).tolist()),
@@ -126,8 +125,8 @@ def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
 
 
 def _sent(result: Result) -> NDArray[np.int64]:
-    """When each row of the trace was sent, or was to be sent, ns."""
-    return np.where(result.outcomes.sent < 0, result.setup.trace.arrival, result.outcomes.sent)
+    """When each row of the trace was first sent, or was to be sent, ns."""
+    return np.where(result.outcomes.asked < 0, result.setup.trace.arrival, result.outcomes.asked)
 
 
 def _met(line: Timeline, objective: Objective, rows: int) -> NDArray[np.bool_]:

@@ -108,8 +108,9 @@ def explain(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     `settings` and `options` are those of `compare`; `num_prompts` is 1,000 if not given.
 
     Example:
-        >>> explain("azure-conv-2023", num_prompts=100).request
-        1
+        >>> found = explain("azure-conv-2023", num_prompts=100)
+        >>> found.request, found.answers[0].question
+        (1, 'Why does it need paged memory?')
     """
     contenders = dict(zip(_labels(policies), make_policies(policies, settings), strict=True))
     scenario = scenario_of(trace=trace, **{"num_prompts": REQUESTS, **_given(options)})

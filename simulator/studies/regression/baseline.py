@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from simulator.documents import document_of, readable
+from simulator.documents import document_of, quoted, readable
 from simulator.errors import InputError
-from simulator.kinds import BASELINE, meant_as
+from simulator.kinds import BASELINE, RESULT, meant_as
+from simulator.plausible import check
 from simulator.saved import write_whole
 from simulator.scenarios import read_scenario
 from simulator.scenarios.recording import IN_MEMORY
@@ -25,6 +26,8 @@ from simulator.summary import date
 from simulator.version import __version__
 
 FORMAT, FORMAT_VERSION = "batchsim baseline", 1
+MOST_SPREAD = 100
+"""How far measurements may lie apart, as a share of their mean: as a hundred of which one is not 0."""
 MAPPINGS = ("definitions", "conditions", "origin", "spread")
 Entry = Mapping[str, Any]
 """Of the history: date, version of batchsim, reason, and by metric what it was and what it became."""
@@ -62,8 +65,8 @@ class Baseline:
         return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
     def write(self) -> None:
-        """Write the file, whole or not at all."""
-        write_whole(Path(self.path), self.to_json())
+        """Write the file, whole or not at all; where it is a link, the file that it leads to."""
+        write_whole(Path(self.path).resolve(), self.to_json())
 
     def accepted(self, side: Side, reason: str, changes: Mapping[str, Sequence[float | None]]) -> Baseline:
         """The same with another side, and with why in its history."""
@@ -89,7 +92,7 @@ def new_baseline(path: str | os.PathLike[str], side: Side, texts: Mapping[str, s
 
 def read_baseline(path: str | os.PathLike[str]) -> Baseline:
     """The baseline in a file, or a result that stands for one. Raises InputError, one line."""
-    with meant_as(BASELINE, path):
+    with meant_as(BASELINE, path, RESULT):
         return _read(os.fspath(path))
 
 
@@ -111,8 +114,11 @@ def _read(where: str) -> Baseline:
 
 def _baseline(where: str, document: Mapping[str, Any]) -> Baseline:
     metrics, told = dict(document["metrics"]), {name: dict(document[name]) for name in MAPPINGS}
-    for found in (metrics, told["spread"], {"step_error": told["origin"].get("step_error")}):
-        _check_numbers(where, found)
+    _check_numbers(where, metrics)
+    check(metrics, where)
+    for name, value in (*told["spread"].items(), ("step_error", told["origin"].get("step_error") or 0.0)):
+        if number(value) is None or not 0 <= value <= MOST_SPREAD:
+            raise InputError(f"{where}: '{name}' must scatter by a share from 0 to {MOST_SPREAD}, not {quoted(value)}")
     if document["kind"] not in ("simulated", "measured"):
         raise InputError(f"{where}: its kind must be simulated or measured, not {document['kind']!r}")
     side = Side(document["kind"], metrics, **told, scenario=document["scenario"],

@@ -33,6 +33,7 @@ class Compared:
         differences: In what the two runs differ.
         stages: Runs between the two, each with one thing more that changed; see `causes`.
         wrong: Whether nothing was compared because the baseline, or what it names, is wrong input.
+        new: Metrics that are measured now, and were not in the baseline, so that nothing holds them.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Compared:
     differences: tuple[Difference, ...] = ()
     stages: tuple[Stage, ...] = ()
     wrong: bool = False
+    new: tuple[str, ...] = ()
 
     @property
     def failed(self) -> tuple[Change, ...]:
@@ -90,10 +92,12 @@ class Regression:
     Attributes:
         compared: Each of them.
         reason: Why there are none; else empty.
+        aside: Folders in that of the baselines which hold files as well, and are not looked into.
     """
 
     compared: tuple[Compared, ...]
     reason: str = ""
+    aside: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> str:

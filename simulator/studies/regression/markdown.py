@@ -69,4 +69,5 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def text(words: str) -> str:
     """Words that Markdown shows as they are, on one line: names come from files."""
-    return re.sub(r"([\\`*_<&\[\]|~])", r"\\\1", " ".join(words.split()))
+    plain = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in " ".join(words.split()))
+    return re.sub(r"([\\`*_<&\[\]|~]|^[#>+-])", r"\\\1", plain)

@@ -18,7 +18,9 @@ from simulator.engine_runs.columns import columns
 from simulator.engine_runs.run import number as seconds
 from simulator.engine_runs.run import tokens
 from simulator.errors import InputError
+from simulator.kinds import OURS
 from simulator.metrics import json_keys
+from simulator.plausible import check
 from simulator.scenarios import read_scenario
 from simulator.studies.regression.names import STEM
 from simulator.studies.regression.side import (
@@ -31,7 +33,8 @@ from simulator.studies.regression.side import (
 )
 
 ARRAYS = ("ttfts", "itls", "output_lens")
-OURS = "batchsim:"
+GOODPUT = "request_goodput:"
+"""How `vllm bench serve` spells it."""
 NEAR = 0.01
 """Two figures that lie closer, as a share, are taken for the same."""
 
@@ -66,7 +69,10 @@ def side_of(where: str, document: Any) -> Side:
         raise InputError(f"{where}: is no result: give what `vllm bench serve --save-result`, `batchsim run` or "
                          "`batchsim baseline save` wrote")
     if str(document.get("backend", "")).startswith(OURS):
+        check(document, where)
         return _ours(document)
+    if GOODPUT in document:
+        document = {**document, GOODPUT.rstrip(":"): document[GOODPUT]}
     conditions = _conditions(document)
     origin = {name: document[name] for name in ("backend", "model_id") if document.get(name)}
     told = {**DEFINITIONS, "itl": NOT_STATED, "goodput": NOT_STATED}

@@ -12,7 +12,7 @@ from simulator.studies.regression.tables import differing
 def record(found: Regression) -> dict[str, Any]:
     """All that was found."""
     return {"outcome": found.outcome, "status": found.status, "verdict": found.verdict(),
-            "baselines": [_compared(each) for each in found.compared]}
+            "not_looked_into": list(found.aside), "baselines": [_compared(each) for each in found.compared]}
 
 
 def _compared(each: Compared) -> dict[str, Any]:
@@ -20,6 +20,7 @@ def _compared(each: Compared) -> dict[str, Any]:
             "baseline": each.baseline and each.baseline.path,
             "tolerance": each.tolerances and each.tolerances.why,
             "metrics": [_change(change) for change in each.changes],
+            "new": list(each.new),
             "largest": [{"metric": change.name, "attribution": each.attribution(change)} for change in each.largest],
             "differences": [{"what": one.what, "baseline": one.before or None, "now": one.after or None}
                             for one in each.differences],

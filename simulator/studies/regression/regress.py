@@ -93,7 +93,7 @@ def regress(baseline: str | os.PathLike[str], scenario: Source | None = None, *,
             found.append(Compared(readable(path.stem), reason=" ".join(str(error).split()), wrong=True))
     if errors and len(errors) == len(paths):
         raise errors[0]
-    return Regression(tuple(found), "" if found else reason)
+    return Regression(tuple(found), "" if found else reason, _aside(Path(baseline)))
 
 
 def accept(found: Regression, reason: str) -> list[Baseline]:
@@ -133,6 +133,18 @@ def _baselines(path: Path) -> tuple[list[Path], str]:
     return files, f"{where}/ holds no baseline (*.json): make some with `batchsim baseline save`"
 
 
+def _aside(path: Path) -> tuple[str, ...]:
+    """The folders in a folder of baselines that hold what may be some."""
+    inside = sorted(each for each in path.iterdir() if each.is_dir()) if path.is_dir() else []
+    return tuple(f"{readable(each)}/" for each in inside if any(each.glob("*.json")))
+
+
+def _new(before: Side, after: Side) -> tuple[str, ...]:
+    """What is measured now and was not, between two of a kind."""
+    return tuple(name for name, value in after.metrics.items() if value is not None
+                 and before.metrics.get(name) is None and before.kind == after.kind)
+
+
 def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics: Sequence[str],
               texts: Mapping[str, str], changes: Mapping[str, Any]) -> Compared:
     asked = None if known.side.scenario is None else _own(known)
@@ -146,7 +158,8 @@ def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics:
                          "to the one in which it was saved)") from None
     allowed = tolerances(known.side, side, over(known.tolerances, texts))
     changed = compare(known.side, side, allowed, metrics, rerun=current is not None)
-    found = Compared(known.name, changed, "", known, side, allowed, tuple(differences(known.side, side)))
+    found = Compared(known.name, changed, "", known, side, allowed, tuple(differences(known.side, side)),
+                     new=() if metrics else _new(known.side, side))
     if not found.changes:
         return replace(found, reason="the baseline and the current result have no metric in common")
     if not any(change.tolerance.gates for change in found.changes):

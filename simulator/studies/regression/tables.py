@@ -23,7 +23,7 @@ WORDS = {"worse": "worse", "better": "better", "changed": "changed", "not compar
 def verdict(found: Regression) -> str:
     """What came out, in a sentence or two."""
     told = found.reason or (_one(found.compared[0]) if len(found.compared) == 1 else _several(found))
-    return " ".join([f"{found.outcome.capitalize()}. {told}.", *_otherwise(found), *_loosely(found)])
+    return " ".join([f"{found.outcome.capitalize()}. {told}.", *_otherwise(found), *_loosely(found), *_unheld(found)])
 
 
 def _otherwise(found: Regression) -> list[str]:
@@ -37,6 +37,13 @@ def _loosely(found: Regression) -> list[str]:
     whys = [each.tolerances.why for each in found.compared
             if each.outcome == PASS and each.tolerances and not each.tolerances.default.exact]
     return [f"Tolerance: {why}." for why in dict.fromkeys(whys)]
+
+
+def _unheld(found: Regression) -> list[str]:
+    """What was not held against anything, so that none passes unnoticed."""
+    new = dict.fromkeys(name for each in found.compared for name in each.new)
+    told = [f"Measured now, and not in the baseline: {', '.join(new)}: --accept it to hold it."] if new else []
+    return [*told, *([f"Not looked into: {', '.join(found.aside)}."] if found.aside else [])]
 
 
 def _one(each: Compared) -> str:

@@ -120,8 +120,8 @@ def sweep(trace: Trace | str = "azure-conv-2023", policy: str = "vllm", *,
 
     Example:
         >>> found = sweep(num_prompts=20, vary={"max_num_seqs": [1, 8]})
-        >>> [record["completed"] for record in found.records]
-        [20, 20]
+        >>> [round(record["output_throughput"]) for record in found.records]
+        [124, 540]
     """
     base = scenario_of(trace=trace, policy=policy, **options)
     making = partial(variants, settings=settings or {}, combinations=combinations(vary or {}, points))

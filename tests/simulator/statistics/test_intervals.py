@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, sqrt
+from math import inf, nan, sqrt
 
 import numpy as np
 import pytest
@@ -69,6 +69,29 @@ def test_few_values_leave_the_upper_end_of_a_p99_open() -> None:
     assert quantile_interval(range(1, 369), 0.99).high == 368
 
 
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 20, 400])
+def test_an_estimate_lies_in_its_own_interval(n: int, share: float) -> None:
+    """Of two values the larger one lies below p99 with a chance of 0.98, and so does what is interpolated below it."""
+    found = quantile_interval(range(1, n + 1), share)
+    assert found.low <= found.mean <= found.high
+    assert found.mean in found
+    assert quantile_interval([1, 2], 0.99) == Interval(2, 2, inf, 0.95)
+
+
+@pytest.mark.parametrize("values", [[7.0] * 400, [0.0] * 400, [1e-300] * 400, [1e12] * 400])
+def test_values_all_alike_leave_a_point(values: list[float]) -> None:
+    for found in (of_means(values), batch_means(values), batch_quantile(values, 0.99), quantile_interval(values, 0.99),
+                  paired(values, [0.0] * 400)):
+        assert (found.low, found.mean, found.high) == pytest.approx((values[0],) * 3, rel=1e-12)
+
+
+def test_one_or_two_values_say_so_themselves() -> None:
+    assert of_means([3.0]) == quantile_interval([3.0], 0.9) == Interval(-inf, 3.0, inf, 0.95)
+    assert of_means([1.0, 2.0]).half_width == pytest.approx(12.7062 / 2, rel=1e-5)
+    assert (share_interval(1, 1).low, share_interval(0, 1).high) == (pytest.approx(0.025), pytest.approx(0.975))
+
+
 def test_the_order_of_values_does_not_matter_to_a_quantile() -> None:
     assert quantile_interval([3, 1, 2] * 10, 0.5) == quantile_interval(sorted([3, 1, 2] * 10), 0.5)
 
@@ -92,8 +115,14 @@ def test_all_of_n_has_the_rule_of_a_closed_form() -> None:
     (lambda: paired([1, 2], [1]), "pairs need as many values on both sides, not 2 and 1"),
     (lambda: batch_means([1, 2]), "2 values do not fill 20 batches: it takes 2 batches, and a value for each"),
     (lambda: batch_means([1, 2], batches=1), "2 values do not fill 1 batches: "),
-    (lambda: quantile_interval([], 0.5), "0 values have no quantile 0.5: "),
-    (lambda: quantile_interval([1], 99), "1 values have no quantile 99: "),
+    (lambda: quantile_interval([], 0.5), "an interval needs a value: there is none"),
+    (lambda: quantile_interval([1], 99), "a quantile lies between 0 and 1, not at 99: 0.99 is p99"),
+    (lambda: batch_quantile(range(100), 1.5), "a quantile lies between 0 and 1, not at 1.5: 0.99 is p99"),
+    (lambda: batch_quantile(range(100), nan), "a quantile lies between 0 and 1, not at nan: "),
+    (lambda: of_means([1, nan]), "an interval takes finite numbers, not nan"),
+    (lambda: batch_means([1.0] * 39 + [inf]), "an interval takes finite numbers, not inf"),
+    (lambda: quantile_interval([1, -inf], 0.5), "an interval takes finite numbers, not -inf"),
+    (lambda: of_means([[1, 2], [3, 4]]), "an interval takes a list of values, not a table of 2 x 2"),
     (lambda: share_interval(3, 2), "3 of 2 is no share: "),
     (lambda: share_interval(0, 0), "0 of 0 is no share: ")])
 def test_wrong_input_is_told(asked: object, said: str) -> None:
