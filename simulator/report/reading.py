@@ -65,9 +65,9 @@ class Kind(NamedTuple):
 PLANNED = {
     "request_throughput": "Requests that come and can be served at all, over the time in which they come.",
     "request_goodput": (
-        "Requests/s offered, times the share of them that meets every service objective, counted from the first try; a share of "
-        "those that come once the run is warm. What comes is counted over the time in which it comes, and not until "
-        "the last answer is out, as `batchsim run` counts."),
+        "Requests/s offered, times the share of them that meets every service objective, counted from the first try; a "
+        "share of those that come once the run is warm. What comes is counted over the time in which it comes, and not "
+        "until the last answer is out, as `batchsim run` counts."),
     "ttft": "Time to first token: first token delivered - sent, of requests that come once the run is warm.",
     "tpot": "Time per output token, the first excluded: (E2EL - TTFT) / (output tokens - 1), one value a request; of "
             "requests that come once the run is warm."}

@@ -64,7 +64,7 @@ def test_requests_that_come_nearly_at_once_get_a_replica_each_and_no_more() -> N
 
 
 def test_who_must_try_again_has_waited_since_the_first_try() -> None:
-    """One replica has no time for 40 of 100 requests; they are refused until one finds it free, which takes too long."""
+    """One replica has no time for 40 of 100 requests: refused until one finds it free, which takes too long."""
     found = sim.plan(evenly(SERVICE * 6 // 10), queue_limit=1, max_retries=20, retry_backoff=0.01, **ONE_AT_A_TIME)
     assert found.replicas == 2
     sample = found.best.runs.sample(Probe(1))
