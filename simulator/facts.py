@@ -22,8 +22,13 @@ def facts_of(setup: Setup) -> list[str]:
         f"model: {setup.model.name} in {scenario.dtype} on {gpus}{scenario.gpu}, longest request "
         f"{setup.deployment.max_model_len:,} tokens",
         "KV pool: " + (setup.pool.explain() if setup.pool else f"{scenario.kv_capacity_tokens:,} tokens, as given"),
-        f"cost model: {setup.cost.name} ({setup.cost.origin})",
+        source_of(setup.cost),
     ]
+
+
+def source_of(cost: CostModel) -> str:
+    """Where the times of steps come from."""
+    return f"cost model: {cost.name} ({cost.origin})"
 
 
 UNTRIED = "how far a running engine is from these is not known"

@@ -80,7 +80,8 @@ def explain(simulated: Simulated, common: Common,
 
 def _print(console: Console, found: Explanation) -> None:
     """The story, then the ledgers, then the questions with their tables."""
-    console.print(Text(f"requests: {found.used}", style="dim"))
+    for fact in found.facts():
+        console.print(Text(fact, style="dim"))
     console.print()
     console.print(Text(f"What happened at the end of one short sequence ({found.alike})", style="bold"))
     for label, words in found.told().items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+from rich.text import Text
 from typer import Exit, Option
 
 from simulator.cli import values
@@ -18,11 +19,12 @@ from simulator.cli.progress import Bar
 from simulator.cli.scaling import Scaling
 from simulator.cli.tables import print_table
 from simulator.cli.varied import Varied
+from simulator.facts import source_of
 from simulator.scenarios import record
 from simulator.studies.campaign import Store
 from simulator.studies.campaign.store import unusable
 from simulator.studies.sweep import Sweep
-from simulator.studies.sweep.account import findings
+from simulator.studies.sweep.account import costs, findings, remarks
 from simulator.studies.sweep.means import averaged
 from simulator.studies.sweep.pictures import heatmap_frame, pareto_frame, pareto_title, scattered_frame
 from simulator.studies.sweep.records import to_csv, varied
@@ -140,6 +142,9 @@ def _tell(found: Sweep, common: Common) -> None:
             print_table(answers(), each)
         if isinstance(found, Tuned) and best:
             answers().print(found.praise(best), markup=False)
+        answers().print()
+        for line in (*map(source_of, costs(found)), *remarks(found)):
+            answers().print(Text(line, style="dim"))
     for key, failure in found.failures.items():
         times = "once" if failure.tries == 1 else f"{failure.tries} times"
         note(f"batchsim: {key} failed, tried {times}: {failure.reason}")

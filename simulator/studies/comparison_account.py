@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from simulator.account import Account
-from simulator.studies.differences import UNMEASURED
 from simulator.studies.facts import inputs, warnings
 from simulator.studies.ratios import RATIOS
 from simulator.studies.sections import span, tables
@@ -21,7 +20,7 @@ def account(found: Comparison) -> Account:
     trace = found.results[first, "trace"].setup.trace
     question = f"What is {' or '.join(others)} worth over {first} on {trace.name}?"
     return Account(question, (*served(found), *felt(found), *_sure(found), *_ends(found)), tuple(tables(found)),
-                   tuple(inputs(found)), (*warnings(found), *(() if found.certainty else (UNMEASURED,))))
+                   tuple(inputs(found)), tuple(warnings(found)))
 
 
 def served(found: Comparison) -> Iterator[str]:

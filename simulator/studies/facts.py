@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from simulator.facts import facts_of, trust_in
 from simulator.remarks import remarks
+from simulator.studies.differences import UNMEASURED
 
 if TYPE_CHECKING:
     from simulator.studies.compare import Comparison
@@ -27,7 +28,8 @@ def _versions(found: Comparison) -> list[str]:
 
 
 def warnings(found: Comparison) -> list[str]:
-    """What is to be said of the runs, once where it is the same of all."""
+    """What is to be said of the runs, once where it is the same of all, and of chance if nobody measured it."""
     said = {label: remarks(found.results[label, "trace"]) for label in found.labels}
     common = [line for line in said[found.labels[0]] if all(line in lines for lines in said.values())]
-    return common + [f"{label}: {line}" for label, lines in said.items() for line in lines if line not in common]
+    own = [f"{label}: {line}" for label, lines in said.items() for line in lines if line not in common]
+    return [*common, *own, *([] if found.certainty else [UNMEASURED])]

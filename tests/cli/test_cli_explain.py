@@ -17,6 +17,7 @@ def test_it_tells_the_story_the_ledgers_and_the_answers(batchsim: Call, tmp_path
     assert (status, err) == (0, "")
     flat = " ".join(out.split())
     for words in ("requests: the first 40 of 19,366 requests of azure-conv-2023", "static: request ", "step by step",
+                  "KV pool: 0.92 x 85.00 GB device", "cost model: llama-3.1-8b-h100-80-bf16 (",
                   "Where the KV cache went", "Why does it need paged memory?", "How do prefill and decode contend?",
                   "What happens when KV runs out in mid-batch?"):
         assert words in flat

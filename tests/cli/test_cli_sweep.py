@@ -44,6 +44,8 @@ def test_what_a_sweep_writes_and_says(batchsim: Call, tmp_path: Path) -> None:
         (2, 2), (2, "inf"), (8, 2), (8, "inf")]
     assert {each["completed"] for each in records} == {30}
     assert [line.split()[:2] for line in out.splitlines()[4:8]] == [["2", "2"], ["2", "inf"], ["8", "2"], ["8", "inf"]]
+    assert "\ncost model: llama-3.1-8b-h100-80-bf16 (fitted to " in out
+    assert "\nhow far chance moves these differences was not measured;" in out
     rows = list(csv.DictReader((tmp_path / "out" / "summary.csv").read_text().splitlines()))
     assert [row["max_num_seqs"] for row in rows] == ["2", "2", "8", "8"]
     assert float(rows[0]["mean_ttft_ms"]) == records[0]["mean_ttft_ms"]

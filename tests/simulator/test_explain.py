@@ -93,7 +93,8 @@ def test_the_whole_answer_is_plain_and_says_which_requests_were_used() -> None:
     found = explain("azure-conv-2023", num_prompts=150)
     assert found.used.startswith("the first 150 of 19,366 requests of azure-conv-2023 (")
     document = json.loads(json.dumps(found.records(), allow_nan=False))
-    assert set(document) == {"requests", "request", "story", "moments", "ledgers", "answers"}
+    assert any(line.startswith("cost model: llama-3.1-8b-h100-80-bf16 (") for line in document["facts"])
+    assert set(document) == {"requests", "facts", "request", "story", "moments", "ledgers", "answers"}
     assert set(document["answers"]) == {"paging", "contention", "exhaustion"}
     for name, parts in LEDGERS.items():
         assert {label: set(each) for label, each in document["ledgers"][name].items()} == {

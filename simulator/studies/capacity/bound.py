@@ -70,7 +70,8 @@ class Bound:
         return (f"Throughput alone asks for {self.replicas:,} or more: at most {self.at_once:,} sequences run at once "
                 f"({of}), so that the output tokens take {self.steps:,.0f} full steps and {self.decode:,.0f} s of one "
                 f"replica, {prompts}, and all of it is to be done in {self.available:,.0f} s: requests come for "
-                f"{self.span:,.0f} s, and the last answer may take as long after them as the longest takes, or may.")
+                f"{self.span:,.0f} s, and the last answer may take as long after them as the longest takes, or is "
+                "allowed to.")
 
 
 def throughput_bound(setup: Setup, objectives: Sequence[Objective]) -> Bound:

@@ -95,6 +95,9 @@ def _margin(layout: Layout, about: Around) -> Iterator[str]:
     """How much traffic, step time and limits leave."""
     replicas = layout.replicas or 1
     told = f"Margin: {scale_of(about.top) - 1:.0%} more traffic and {count(replicas)} still do"
+    then = layout.runs.samples.get(Probe(replicas, scale_of(about.top)))
+    if then is not None and then.follows is None:
+        told += ", as far as so short a trace can tell"
     if about.spare is not None:
         told += f"; with {1 - scale_of(about.spare):.0%} less, {count(replicas - 1)} would"
     yield f"{told}."

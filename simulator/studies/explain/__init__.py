@@ -12,6 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from simulator.errors import InputError, choose
+from simulator.facts import facts_of
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policies
 from simulator.replication import only_one_replica
@@ -65,6 +66,10 @@ class Explanation:
         slots = next(iter(self.story.values())).slots.count
         return f"saturated, {slots:,} slots each, no other bound"
 
+    def facts(self) -> list[str]:
+        """The inputs in lines: what was asked of whom, and where the times of steps come from."""
+        return [f"requests: {self.used}", *facts_of(next(iter(self.deployed.values())).setup)[1:]]
+
     def told(self) -> dict[str, str]:
         """By policy, the end of the request in words."""
         return {label: tell(result, self.request) for label, result in self.story.items()}
@@ -89,8 +94,8 @@ class Explanation:
     def records(self) -> dict[str, Any]:
         """All of it as plain values: what ``--json`` prints."""
         steps = {label: moment_records(result, self.request) for label, result in self.story.items()}
-        return {"requests": self.used, "request": self.request, "story": self.told(), "moments": steps,
-                "ledgers": ledger_records(self.deployed),
+        return {"requests": self.used, "facts": self.facts(), "request": self.request, "story": self.told(),
+                "moments": steps, "ledgers": ledger_records(self.deployed),
                 "answers": {answer.key: answer.records() for answer in self.answers}}
 
 

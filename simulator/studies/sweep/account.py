@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
-from cost_models import CostModelError
+from cost_models import CostModel, CostModelError
 from simulator.account import Account
-from simulator.facts import trust_in
+from simulator.facts import source_of, trust_in
 from simulator.setup import cost_of
 from simulator.studies.differences import UNMEASURED
 from simulator.studies.sweep import Sweep
@@ -76,21 +77,28 @@ def _counted(found: Sweep, records: list[Record]) -> Iterator[str]:
 
 
 def _facts(found: Sweep) -> Iterator[str]:
-    """What the cost models state, each once."""
-    told = set()
+    for cost in costs(found):
+        yield from (source_of(cost), *trust_in(cost))
+
+
+def costs(found: Sweep) -> list[CostModel]:
+    """The cost models of all points, each once."""
+    known: dict[str, CostModel] = {}
     for variant in found.variants.values():
-        try:
+        with suppress(CostModelError, OSError):    # of a point that failed, which the warnings name
             cost = cost_of(variant.scenario)
-        except (CostModelError, OSError):    # of a point that failed, which the warnings name
-            continue
-        if cost.name not in told:
-            yield from (f"cost model: {cost.name} ({cost.origin})", *trust_in(cost))
-        told.add(cost.name)
+            known.setdefault(cost.name, cost)
+    return list(known.values())
 
 
 def _warnings(found: Sweep) -> Iterator[str]:
     for key, failure in found.failures.items():
         yield f"{key} failed: {failure.reason}"
+    yield from remarks(found)
+
+
+def remarks(found: Sweep) -> Iterator[str]:
+    """What a reader of the points must know, besides which of them failed."""
     yield from _rejected(averaged(found.records))
     outside = sum(each.get("out_of_range_steps") or 0 for each in found.records)
     if outside:

@@ -226,6 +226,7 @@ def test_so_short_a_trace_says_that_it_cannot_tell_whether_completions_follow() 
     told = " ".join(found.told())
     assert "Whether completions follow arrivals cannot be told" in told
     assert "of faster traffic so short a trace cannot tell, and throughput alone allows 150 at most" in told
+    assert "Margin: 49% more traffic and 1 replica still do, as far as so short a trace can tell." in told
     assert found.around.top == notch_of(1.5)    # all that throughput allows: 60 answers of 0.4 s at once, 100/s given
     assert found.records()["around"]["neighbours"][0]["completions_follow"] is None
     assert {True, False, None} == {row["follows"] for row in found.records()["curve"]}
