@@ -14,9 +14,10 @@ from simulator.cli.lines import note, one_line
 from simulator.cli.options import ENGINE, FILES, Common, Simulated
 from simulator.cli.output import free_path
 from simulator.cli.shaping import TRAFFIC
+from simulator.documents import readable
 from simulator.launching import Launch, translate
 from simulator.policies.making import make_policy
-from simulator.saved import readable, write_whole
+from simulator.saved import write_whole
 from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios import ScenarioFile
 from simulator.scenarios.recording import plain
