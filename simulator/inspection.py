@@ -34,17 +34,21 @@ class Inspected:
         self._policy, self._queue, self._memory, self._record = policy, queue, memory, record
         self._contract, self._progress, self._holders = contract, progress, Holders(queue, memory, contract)
         self._promise: tuple[object, object] | None = None    # how things stood, and the step until they change
+        self._shut: tuple[int, ...] | None = None    # who had left when it said that until more do nobody enters
+        self._urgent = policy.urgency() is not None
 
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | Wait | None:
         """See Policy."""
-        here, promised = len(queue), self._promised()
+        here, ran, promised = len(queue), len(queue.running), self._promised()
         self._holders.begin()
         answer = self._ask("plan", self._policy.plan, queue, memory, now)
         if len(queue) != here:
             self._contract.complain(f"was lent {here} requests and gives back {len(queue)}: plan may move them, and "
                                     "neither drop nor double any")
         check_step(answer, queue, self._policy, self._holders, self._contract)
-        self._keep_word(answer, promised)
+        if self._policy.is_steady():
+            self._keep_shut(answer, len(queue.running) > ran)
+            self._keep_word(answer, promised)
         if isinstance(answer, Step) and (answer.chunks or (answer.decodes and queue.decoding.size)):
             self._progress.planned()
         return answer
@@ -91,10 +95,17 @@ class Inspected:
         full = self._memory.free < self._queue.decoding.demand
         return None if promise is None or full or promise[0] != self._standing() else promise[1]
 
+    def _keep_shut(self, answer: object, grown: bool) -> None:
+        """A steady policy that says that the head stays out until somebody leaves lets nobody in before."""
+        shut, self._shut = self._shut, None
+        left = len(self._record.stays), len(self._record.cancelled)
+        if shut == left and grown and not self._holders.stopped:
+            self._contract.complain("said that the head of the queue is blocked until somebody leaves, and lets one in")
+        if isinstance(answer, Step) and _said(answer) and answer.blocked:
+            self._shut = left if answer.blocked == "cap" or not self._urgent else None
+
     def _keep_word(self, answer: object, promised: object | None) -> None:
         """Compare the answer with the one that was promised, and note what it promises."""
-        if not self._policy.is_steady():
-            return
         said = _said(answer)
         if promised is not None and said != promised:
             self._contract.complain("says that it is steady, and changes its mind while everybody only decodes: set "
