@@ -102,7 +102,7 @@ class Vllm0(Policy):
         """One token for everybody; while that does not fit, the youngest goes. Only then do the swapped come back."""
         while not memory.take(queue.decoding, ()):
             step.drop(self._preempt(queue, memory, step))
-        while queue.swapped and not step.preempted and len(queue.running) < self.slots:
+        while queue.swapped and not step.preempted:    # there are slots, for nobody enters while any are swapped out
             head = queue.swapped[0]
             if memory.demand(head, head.stashed + 1) + self._spare(memory) > memory.free:
                 return

@@ -113,6 +113,17 @@ def test_a_payload_that_has_taken_one_more_grows_no_more() -> None:
     assert run(arrivals(0, MS, 2 * MS, 2 * MS), 10 * MS, 8, 1, delay=1) == [(0, 1), (10 * MS, 2), (20 * MS, 1)]
 
 
+def test_who_is_left_behind_is_looked_at_when_the_next_batch_has_started() -> None:
+    """The second is a preferred size by itself, and goes alone; of the two behind it there are two then."""
+    assert run(arrivals(0, 2, 6, 7), 10, 3, 1, 2) == [(0, 1), (10, 1), (20, 2)]
+
+
+def test_a_payload_that_is_full_when_its_delay_ends_grows_no_more() -> None:
+    """Two are there at 11 us, when the first of them has waited for its 3; the one of 13 us comes too late."""
+    rows = arrivals(*[at * US for at in (0, 3, 8, 11, 13)])
+    assert run(rows, 10 * US, 6, 2, delay=3) == [(3 * US, 2), (13 * US, 2), (23 * US, 1)]
+
+
 def test_nobody_waits_for_more_once_no_more_can_join() -> None:
     assert run(arrivals(*[0] * 5), 10, 4, delay=50) == [(0, 4), (50 * US, 1)]
 

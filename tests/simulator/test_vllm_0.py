@@ -66,7 +66,14 @@ def test_a_prompt_is_never_cut() -> None:
     assert [tick.computing for tick in world.ticks] == [[(0, 40, 0)], [(1, 40, 0)]]
 
 
+def test_the_knobs_where_nobody_sets_them() -> None:
+    assert Vllm0().settings() == {
+        "max_num_seqs": 256, "max_num_batched_tokens": None, "block_size": 16, "watermark": 0.01,
+        "preemption_mode": "recompute", "swap_bandwidth": 25e9, "kv_bytes_per_token": None}
+
+
 def test_what_could_never_be_recomputed_is_refused() -> None:
+    assert v0().resolve(Deployment(longest_exact=65)).max_num_batched_tokens == 64, "its last token is never computed"
     with pytest.raises(InputError, match="for it is never chunked: raise it"):
         v0().resolve(Deployment(longest_exact=66))
 

@@ -24,10 +24,10 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 QUEUE = "queue_verbs replica victims priority pause hanging_up vllm_0 tgi late_decodes"
 PARTS: dict[str, tuple[str, str]] = {
-    "step": ("step", f"{QUEUE} pipeline ft sglang fast_exact"),
-    "request": ("request", f"{QUEUE} batch"),
-    "batch": ("batch", f"{QUEUE} batch fast_exact"),
-    "replica": ("replica passes stretch", f"{QUEUE} batch pipeline fast_exact overheads static"),
+    "step": ("step", f"{QUEUE} pipeline ft sglang"),
+    "request": ("request", f"{QUEUE} batch request"),
+    "batch": ("batch", f"{QUEUE} batch"),
+    "replica": ("replica passes stretch", f"{QUEUE} batch pipeline overheads static"),
     "metrics": ("metrics", "metrics result"),
     "ledger": ("ledger", "ledger"),
     "memory, paged": ("memory/base memory/paged memory/ahead memory/reserved",
