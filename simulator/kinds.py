@@ -77,7 +77,7 @@ def kind_of(path: str | os.PathLike[str]) -> Kind | None:
         text = text_of(path)
     except InputError:
         return None
-    first = text.lstrip().partition("\n")[0]
+    first = text[:MOST_CHARACTERS[0]].lstrip().partition("\n")[0]
     for part in (text, first):
         if (found := _of(_content(part))) is not None:
             return found
