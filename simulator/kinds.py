@@ -43,8 +43,8 @@ OF_RECORDS = Kind(SUMMARY, "batchsim plot takes the folder that it is in", froze
 OF_A_TRACE = Kind(TRACE, "--trace takes it", frozenset())
 TOKENS = ("tokens", "token_size", "length", "input_", "prompt")
 """What stands in the names of a trace's columns."""
-MOST_CHARACTERS = 1 << 16
-"""Of YAML that is looked at."""
+MOST_CHARACTERS = (1 << 16, 1 << 22)
+"""Of YAML and of JSON that is looked at; what is larger is not guessed at."""
 DRAWN, OURS = "gen:", "batchsim:"
 """What the name of a spec, and the backend of a result of ours, begin with."""
 
@@ -77,7 +77,7 @@ def kind_of(path: str | os.PathLike[str]) -> Kind | None:
         text = text_of(path)
     except InputError:
         return None
-    first = text.lstrip().partition("\n")[0]
+    first = text[:MOST_CHARACTERS[0]].lstrip().partition("\n")[0]
     for part in (text, first):
         if (found := _of(_content(part))) is not None:
             return found
@@ -87,7 +87,7 @@ def kind_of(path: str | os.PathLike[str]) -> Kind | None:
 def _content(text: str) -> Any:
     for read in (json_of, parse_yaml):
         try:
-            return read(text, "") if read is json_of or len(text) <= MOST_CHARACTERS else None
+            return read(text, "") if len(text) <= MOST_CHARACTERS[read is json_of] else None
         except (InputError, CostModelError):
             continue
     return None
