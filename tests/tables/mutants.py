@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--sample", type=int, default=40, help="changes of each module; 0: all (default 40)")
+    parser.add_argument("--sample", type=int, default=25, help="changes of each module; 0: all (default 25)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--budget", type=float, default=6.0, help="seconds of tests for each change (default 6)")
     return parser.parse_args(arguments)
