@@ -302,3 +302,18 @@ def test_the_power_of_two_is_that_of_the_output() -> None:
     outputs = np.array([1, 2, 8, 9])
     size_of = size_rule("pow2", 20, outputs)
     assert [size_of(request(index)) for index in range(4)] == [5 + 1, 5 + 2, 5 + 8, 20]
+
+
+def test_room_that_is_there_ahead_is_neither_taken_again_nor_forgotten() -> None:
+    memory, one = PagedAhead(9, 4), request()
+    assert memory.grow(one, 8)
+    assert (memory.growth(one, 8), memory.growth(one, 9), memory.free) == (0, 1, 7)
+    one._computed = 8
+    assert memory.take(nobody(), [(one, 1)])
+    assert memory.free == 6
+    memory.release(one, ahead=1)
+    assert memory.free == 9
+
+
+def test_the_size_of_a_block_where_nobody_says_so() -> None:
+    assert (Paged(9).block_size, Reserved(9).block_size) == (16, 1)
