@@ -274,3 +274,46 @@ def test_a_memory_that_forgets_says_that_nothing_outlives_its_holder() -> None:
     memory = Paged(9, 4)
     assert memory.grow(request(), 5)
     assert memory.levels() == (2, -1, 0)
+
+
+def test_an_interval_that_fills_its_hole_leaves_nothing_between_its_neighbours() -> None:
+    space = FirstFit(10)
+    assert [space.take(size) for size in (4, 3, 3)] == [(0, 4), (4, 3), (7, 3)]
+    space.give(0, 4)
+    assert space.take(4) == (0, 4)
+    space.give(4, 3)
+    space.give(7, 3)
+    assert space.largest() == 6
+
+
+def test_as_much_as_is_free_but_in_two_holes_is_fragmentation() -> None:
+    memory = Contiguous(10, lambda each: each.max_tokens, lambda prompt, output, max_tokens: max_tokens)
+    held = [request(index, max_tokens=size) for index, size in enumerate((3, 4, 3))]
+    assert all(memory.grow(each, 1) for each in held)
+    memory.release(held[0])
+    memory.release(held[2])
+    for size, shortage in ((6, "fragmentation"), (7, "memory")):
+        assert not memory.grow(request(3, max_tokens=size), 1)
+        assert memory.shortage == shortage
+    assert not memory.take(nobody(), [(held[1], 1), (held[0], 1)])
+
+
+def test_the_power_of_two_is_that_of_the_output() -> None:
+    outputs = np.array([1, 2, 8, 9])
+    size_of = size_rule("pow2", 20, outputs)
+    assert [size_of(request(index)) for index in range(4)] == [5 + 1, 5 + 2, 5 + 8, 20]
+
+
+def test_room_that_is_there_ahead_is_neither_taken_again_nor_forgotten() -> None:
+    memory, one = PagedAhead(9, 4), request()
+    assert memory.grow(one, 8)
+    assert (memory.growth(one, 8), memory.growth(one, 9), memory.free) == (0, 1, 7)
+    one._computed = 8
+    assert memory.take(nobody(), [(one, 1)])
+    assert memory.free == 6
+    memory.release(one, ahead=1)
+    assert memory.free == 9
+
+
+def test_the_size_of_a_block_where_nobody_says_so() -> None:
+    assert (Paged(9).block_size, Reserved(9).block_size) == (16, 1)

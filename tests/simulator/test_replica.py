@@ -51,6 +51,24 @@ class FourAtATime(AllIn):
         return step
 
 
+@pytest.mark.parametrize(("exact", "kind"), [(False, LockstepSet), (True, ListedSet)])
+def test_exact_mode_is_the_one_that_walks_over_a_list(exact: bool, kind: type) -> None:
+    assert type(play([(0, 2, 2)], AllIn(), exact=exact).replica.decoding) is kind
+
+
+def test_a_step_may_do_no_more_than_send_somebody_back() -> None:
+    def sends_back(policy: AllIn, queue: Queue, memory: Memory, now: int) -> object:
+        if now != 10:
+            return AllIn.plan(policy, queue, memory, now)
+        step = Step()
+        step.drop(queue.preempt(queue.youngest, memory))
+        return step
+
+    world = play([(0, 4, 3)], answering(sends_back), capacity=160, verify=False)
+    assert world.log == [
+        "0: 0+4 | emit 0", "10: wait 0 | preempt 0", "20: 0+5 | emit 0", "30: 0+1 | emit 0 | leave 0"]
+
+
 def test_a_repeated_step_stops_at_the_first_finish() -> None:
     """Nobody emits more than the own output, whatever a policy asks for; every invariant holds."""
     world = play_both([(0, 4, 7), (0, 4, 3)], FourAtATime(), capacity=16 * 50)

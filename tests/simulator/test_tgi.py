@@ -274,6 +274,13 @@ def test_a_client_with_a_limit_of_its_own_above_the_routers_loses_requests() -> 
 
 # Knobs
 
+def test_a_cap_on_the_batch_counts_where_prompts_are_computed_whole() -> None:
+    assert Tgi(max_batch_size=7).slots == 128
+    assert Tgi(max_batch_size=7, requires_padding=True).slots == 7
+    assert Tgi(max_batch_size=7, support_chunking=False).slots == 7
+    assert Tgi(max_batch_size=7, support_chunking=False, max_concurrent_requests=5).slots == 5
+
+
 def test_defaults_come_from_the_deployment() -> None:
     chunking = Tgi().resolve(Deployment(kv_capacity_tokens=50_000))
     assert chunking.settings() == {
