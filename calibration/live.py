@@ -71,7 +71,8 @@ class LiveReplica(Replica):
 
 def run_live(scenario: Scenario, engine: Engine) -> Result:
     """Answer a scenario by running it: its cost model must be a Stopwatch."""
-    setup = prepare(scenario)
+    setup, stopwatch = prepare(scenario), scenario.cost_model
+    assert isinstance(stopwatch, Stopwatch)
     env = Environment(initial_time=0)
     requests, conversations = sending(setup)
     client = Client(env, requests, scenario.max_concurrency or UNLIMITED, conversations=conversations)
@@ -81,7 +82,7 @@ def run_live(scenario: Scenario, engine: Engine) -> Result:
         client.finished(request)
 
     replica = LiveReplica(env, engine, setup.policy, setup.policy.memory(setup.deployment, setup.output),
-                          Pricing(setup.cost), setup.output.tolist(), on_finish=finished)
+                          Pricing(stopwatch), setup.output.tolist(), on_finish=finished)
     client.send_to(replica)
     env.run()
     return Result(setup, replica.record.freeze())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -52,6 +53,8 @@ def test_gathering_is_right(heads: Heads, dtype: Any, page_size: int) -> None:
 def test_decodes_and_chunks_may_go_different_ways() -> None:
     path = Split(GatherAndAttend(), GatherAndAttend())
     assert error_of(path, SHAPES[0], 16, torch.float32, CPU, rng(), lengths=FEW) <= 1e-4
+    assert path.obstacle(CPU) is None
+    assert Split(path, Varlen()).obstacle(CPU) == "varlen_attn needs CUDA"
 
 
 class WritesNothing(GatherAndAttend):
@@ -167,8 +170,9 @@ def test_our_triton_kernel_is_right(dtype: str, tolerance: float) -> None:
         pytest.skip("triton is not installed")
     if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
         pytest.skip(f"triton's interpreter does not work with numpy {np.__version__}")
+    around = {"TRITON_INTERPRET": "1", "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
     run = subprocess.run([sys.executable, "-c", INTERPRETED, dtype], capture_output=True, text=True, check=False,
-                         env={"TRITON_INTERPRET": "1", "PYTHONPATH": str(Path(__file__).resolve().parents[2])})
+                         env=os.environ | around)
     assert run.returncode == 0, run.stderr[-2000:]
     assert float(run.stdout) <= tolerance
 

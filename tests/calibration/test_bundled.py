@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from calibration import bundled
 from calibration.bundled import RECIPES, differences, made, main
 from calibration.published.making import transferred
 from cost_models import CostModelError, bundled_profiles
@@ -78,6 +81,25 @@ def test_differences_say_where() -> None:
 def test_the_command(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["opt-13b-a100-80-bf16", "--measured", os.fspath(measured)]) == 0
     assert capsys.readouterr().out == "opt-13b-a100-80-bf16: no error is known\n  the same as the bundled one\n"
+
+
+def test_a_profile_is_written_as_it_is_bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                               capsys: pytest.CaptureFixture[str]) -> None:
+    name = "llama-3.1-8b-h100-80-bf16"
+    (tmp_path / "profiles").mkdir()
+    monkeypatch.setattr(bundled, "made", lambda name, measured: bundled_profiles()[name])
+    monkeypatch.setattr(bundled, "files", lambda package: tmp_path)
+    assert main([name, "--write"]) == 0
+    told = r"decode MAPE \d+\.\d\d, p95 \d+\.\d\d, bias [+-]\d+\.\d\d on [\d,]+ unseen steps; .*\n"
+    assert re.fullmatch(f"{name}: {told}", capsys.readouterr().out)
+    written = tmp_path / "profiles" / f"{name}.yaml"
+    assert written.read_bytes() == files("cost_models").joinpath("profiles", written.name).read_bytes()
+
+
+def test_no_name_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([])
+    assert capsys.readouterr().err.endswith("name a profile, or give --all\n")
 
 
 def test_wrong_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra 'calibration'")
 
 from calibration import run as calibration_run
+from calibration.fit import FitError
 from calibration.shard import TINY
 from calibration.validation import ON_CPU
 from cost_models import StepShape, read_profile
@@ -145,3 +146,16 @@ def test_a_file_of_somebody_else_is_not_replaced(capsys: pytest.CaptureFixture[s
     assert main(["calibrate", "--device", "cpu", "-o", str(tmp_path / "mine.yaml")]) == 2
     assert "was not written by an earlier run" in capsys.readouterr().err
     assert (tmp_path / "mine.yaml").read_text() == "somebody's work"
+
+
+def test_what_was_timed_but_cannot_be_fitted_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path,
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    def few(*_: object) -> None:
+        raise FitError("3 rows determine nothing")
+
+    monkeypatch.setattr(calibration_run, "measure", lambda *_: None)
+    monkeypatch.setattr(calibration_run, "raw_rows", lambda *_: ())
+    monkeypatch.setattr(calibration_run, "fit_rows", few)
+    assert main(["calibrate", "--device", "cpu", "--quick", "-o", str(tmp_path / "mine.yaml")]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "batchsim: 3 rows determine nothing (the device has too little memory for larger ones)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,8 @@ def test_other_models_are_refused() -> None:
     from cost_models import MODELS, CostModelError
     with pytest.raises(CostModelError, match="opt-13b is not shaped like Llama"):
         Shard.of(MODELS["opt-13b"])
+    with pytest.raises(CostModelError, match="head_dim of small must be even for rotary positions, got 15"):
+        Shard.of(replace(SMALL, head_dim=15))
 
 
 def test_a_shard_is_its_share() -> None:

@@ -10,10 +10,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra 'calibration'")
 
-from calibration import llama, machine
+from calibration import llama, machine, run, timing
 from calibration.machine import Machine
-from calibration.timing import GraphTimer, Work
+from calibration.timing import CallTimer, GraphTimer, Work, timed
 from cost_models import GPUS
+from cost_models.profile import Device
 
 CUDA = torch.device("cuda", 0)
 
@@ -106,3 +107,60 @@ def test_where_nothing_compiles_the_plain_functions_serve(monkeypatch: pytest.Mo
     assert llama.pointwise.__wrapped__("cuda") is llama.PLAIN
     monkeypatch.setattr(torch, "compile", lambda function, dynamic: function)
     assert llama.pointwise.__wrapped__("cuda").fused
+
+
+def test_a_call_on_a_gpu_is_waited_for(log: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "perf_counter_ns", iter([100, 350]).__next__)
+    assert timed(lambda: log.append("call"), CUDA) == 250
+    assert log == ["call", "wait"]
+
+
+def test_what_is_flushed_is_a_multiple_of_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[int] = []
+    monkeypatch.setattr(torch, "ones", lambda size, dtype, device: flushed.append(size))
+    for cache in (10_000_000, 100_000_000):
+        assert isinstance(Machine(CUDA, "bf16", 10**10, cache).timer(), GraphTimer)
+    assert flushed == [200_000_000, 400_000_000]
+    assert isinstance(Machine(torch.device("cpu"), "fp32", 0, 0).timer(), CallTimer)
+
+
+def test_the_first_gpu_is_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    facts = SimpleNamespace(total_memory=7, L2_cache_size=3)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda at: facts)
+    monkeypatch.setattr(machine, "torch", SimpleNamespace(
+        cuda=torch.cuda, device=torch.device, backends=SimpleNamespace(cuda=SimpleNamespace(matmul=SimpleNamespace()))))
+    assert machine.machine("cuda") == Machine(CUDA, "bf16", 7, 3)
+
+
+def test_what_nvidia_smi_says_is_taken_field_by_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = SimpleNamespace(stdout="580.1, 1200 MHz\nanother\n")
+    monkeypatch.setattr(machine.subprocess, "run", lambda *_, **__: told)
+    assert machine._nvidia_smi("driver_version", "clocks.sm") == ["580.1", "1200 MHz"]
+
+
+def test_a_cpu_that_tells_nothing_still_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object, **__: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(machine.Path, "read_text", missing)
+    monkeypatch.setattr(machine.platform, "processor", lambda: "")
+    monkeypatch.setattr(machine.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(machine.os, "sysconf", missing)
+    assert (machine._cpu_name(), machine._cpu_memory()) == ("riscv64", 0)
+
+
+def test_a_profile_says_how_a_gpu_was_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: Any = SimpleNamespace(path=SimpleNamespace(name="varlen"), error=0.002)
+    job: Any = SimpleNamespace(machine=Machine(CUDA, "bf16", 1, 1), grid=SimpleNamespace(repeats=7))
+    for fused, words in ((True, "is fused;"), (False, "is not fused;")):
+        monkeypatch.setattr(run, "pointwise", lambda kind, fused=fused: SimpleNamespace(fused=fused))
+        told = run._method(job, chosen)
+        assert told.startswith("a CUDA graph of several calls on buffers that take turns, L2 flushed before each")
+        assert f"{words} 7 samples in each of" in told
+        assert "attention: varlen, error 0.002 against float64" in told
+
+
+def test_clocks_are_told_before_and_after() -> None:
+    assert run._clocks(Device("a", clocks="1"), Device("a", clocks="2")) == "before: 1; after: 2"
+    assert run._clocks(Device("a"), Device("a")) is None
