@@ -16,7 +16,7 @@ from simpy import Environment
 from simulator.fleet import Fleet
 
 EVERY = 10 ** 9
-"""Nanoseconds between two looks at the load."""
+"""Nanoseconds between two looks at the load; those that can find nothing new are left out."""
 
 
 class Autoscaler:
@@ -39,14 +39,18 @@ class Autoscaler:
         self._wanted: deque[tuple[int, int]] = deque([(env.now, fleet.size)])    # type: ignore[list-item]
         self._asleep = True
 
+    @property
+    def _now(self) -> int:
+        return self._env.now    # type: ignore[return-value]
+
     def wake(self) -> None:
         """Take note that there is something to do."""
         if self._asleep:
             self._asleep = False
-            self._look_later()
+            self._look_in(EVERY)
 
-    def _look_later(self) -> None:
-        self._env.timeout(EVERY).callbacks.append(lambda _: self._look())
+    def _look_in(self, pause: int) -> None:
+        self._env.timeout(pause).callbacks.append(lambda _: self._look())
 
     def _look(self) -> None:
         """Bring the fleet to the size that the load asks for."""
@@ -57,14 +61,22 @@ class Autoscaler:
         elif lately < size:
             self._fleet.shrink(size - lately)
         if self._has_work():
-            self._look_later()
+            pause = self._pause()
+            self._wanted[-1] = (self._now + pause - EVERY, wanted)    # the looks in between would find the same
+            self._look_in(pause)
         else:
             self._asleep = True
 
+    def _pause(self) -> int:
+        """Until the first look that can find something new: after an event, or when a want is no longer recent."""
+        change = self._env.peek()
+        if len(self._wanted) > 1:
+            change = min(change, self._wanted[0][0] + self._cooldown)
+        return max(1, -(-(int(change) - self._now) // EVERY)) * EVERY
+
     def _lately(self, wanted: int) -> int:
         """The most replicas that were wanted within the cooldown."""
-        now: int = self._env.now    # type: ignore[assignment]
-        recent = self._wanted
+        now, recent = self._now, self._wanted
         while recent and recent[-1][1] <= wanted:
             recent.pop()
         recent.append((now, wanted))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +70,8 @@ STEP_COLUMNS: dict[str, str] = {
     "blocked": "what keeps the head of the queue out: cap, budget, memory, fragmentation or batch",
 }
 """Columns of the steps frame; a row a step."""
+ROWS_AT_ONCE = 10_000
+"""Rows of a frame that are written as one text."""
 
 
 def requests_frame(setup: Setup, ended: Outcomes, line: Timeline, last: Ints | None = None) -> pd.DataFrame:
@@ -115,6 +117,12 @@ def _steps_of(record: Record, number: int) -> pd.DataFrame:
         columns[name] = pd.array(np.maximum(columns[name], 0), "Int64")
         columns[name][record.step(name) < 0] = pd.NA
     return pd.DataFrame({"replica": np.full(len(record.ends), number), **columns})
+
+
+def csv_pieces(frame: pd.DataFrame) -> Iterator[str]:
+    """A frame as CSV, some rows at a time, the names of the columns first."""
+    for first in range(0, max(len(frame), 1), ROWS_AT_ONCE):
+        yield frame.iloc[first:first + ROWS_AT_ONCE].to_csv(header=not first, lineterminator="\n")
 
 
 def _spread(rows: int, at: NDArray[np.int64], ns: NDArray[Any]) -> NDArray[np.float64]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from simulator.columns import Ints, Packed, packed
@@ -58,13 +60,13 @@ def token_gaps(record: Record, spans: Packed) -> Distribution:
                            packed(np.concatenate((inside, np.ones(len(own), np.int64)))))
 
 
-def gap_lists(record: Record, spans: Packed, requests: Ints) -> list[list[int]]:
-    """The gaps of each of `requests`, one by one, in ns: as long as the answers, so for detailed output only."""
+def gap_lists(record: Record, spans: Packed, requests: Ints) -> Iterator[list[int]]:
+    """The gaps of each of `requests`, in ns: all of them are as many as tokens, so one request is listed at a time."""
     at = np.searchsorted(spans[:, 0], requests, side="left")
     to = np.searchsorted(spans[:, 0], requests, side="right")
-    times = (np.concatenate([record.ends[_token_steps(record, first, last)] for _, first, last in spans[a:b]])
-             for a, b in zip(at, to, strict=True))
-    return [np.diff(tokens).tolist() for tokens in times]
+    for a, b in zip(at, to, strict=True):
+        steps = [_token_steps(record, first, last) for _, first, last in spans[a:b]]
+        yield np.diff(record.ends[np.concatenate(steps)]).tolist()
 
 
 def _token_steps(record: Record, first: int, last: int) -> Ints:

@@ -7,13 +7,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simulator.details import BESIDE, details, parts
+from simulator.details import BESIDE, array_pieces, details, parts
 from simulator.display import result_card, result_text
 from simulator.errors import InputError
-from simulator.frames import requests_frame, steps_frame
+from simulator.frames import csv_pieces, requests_frame, steps_frame
 from simulator.measured import Measured
 from simulator.saved import load, write_whole
 from simulator.summary import LATENCIES, summarise
@@ -58,11 +59,18 @@ class Result(Measured):
 
         `detailed` adds an array entry a request; `options` are those of `labelled`.
         """
+        return "".join(self.json_pieces(detailed, **options))
+
+    def json_pieces(self, detailed: bool = False, **options: Any) -> Iterator[str]:
+        """The text of `to_json`, piece by piece: the details of a long run are larger than memory."""
         document = self.labelled(**options)
         document |= parts(self, document) | {"scenario": self.asked}
-        if detailed:
-            document |= details(self)
-        return json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"
+        text = json.dumps(document, indent=1, allow_nan=False, default=str)
+        return chain((text.removesuffix("\n}"),), array_pieces(details(self) if detailed else {}), ("\n}\n",))
+
+    def csv_pieces(self) -> Iterator[str]:
+        """The requests as CSV, piece by piece."""
+        return csv_pieces(self.requests)
 
     def save(self, path: str | os.PathLike[str], detailed: bool = False, **options: Any) -> list[Path]:
         """Write the JSON to `path`, with `detailed` also a CSV of the requests beside it. Returns what was written.
@@ -70,11 +78,11 @@ class Result(Measured):
         A file is there whole or not at all. `options` are those of `to_json`.
         """
         target = Path(path)
-        files = {target: self.to_json(detailed, **options)}
+        files = {target: self.json_pieces(detailed, **options)}
         if detailed:
-            files[target.with_suffix(".requests.csv")] = self.requests.to_csv(lineterminator="\n")
-        for file, text in files.items():
-            write_whole(file, text)
+            files[target.with_suffix(".requests.csv")] = self.csv_pieces()
+        for file, pieces in files.items():
+            write_whole(file, pieces)
         return list(files)
 
     def trace_events(self) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from simulator.cli.drawing import as_files, check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import ENGINE, MEASURES, Common, Simulated, Written
-from simulator.cli.output import ResultDirectory, detail_name, run_files, run_name
+from simulator.cli.output import Content, ResultDirectory, detail_name, run_files, run_name
 from simulator.cli.progress import Bar
 from simulator.scenario import scenario_of
 from simulator.studies.compare import Comparison
@@ -58,9 +58,9 @@ def compare(simulated: Simulated, written: Written, common: Common,
         note(f"written to {directory.path}/: a JSON for each run, {FINDINGS} and the figures")
 
 
-def _files(found: Comparison, detailed: bool, asked: Mapping[str, Any]) -> dict[str, bytes]:
+def _files(found: Comparison, detailed: bool, asked: Mapping[str, Any]) -> dict[str, Content]:
     """All files of a comparison by name."""
-    files: dict[str, bytes] = {}
+    files: dict[str, Content] = {}
     for (label, load), result in found.results.items():
         files |= run_files(result, run_name(label, load), detailed=detailed, asked=asked)
     drawn = _drawn(found)

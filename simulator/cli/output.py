@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from simulator.saved import MANIFEST, write_whole
 from simulator.version import __version__
 
 WRITER = "batchsim"
+Content = bytes | Iterable[str]
+"""Of a file; a text may come in pieces, so that it need never be in memory as one."""
 
 
 class ResultDirectory:
@@ -46,7 +48,7 @@ class ResultDirectory:
         for name in names:
             self._check_one(name, known)
 
-    def write(self, files: Mapping[str, bytes], outdated: Iterable[str] = ()) -> None:
+    def write(self, files: Mapping[str, Content], outdated: Iterable[str] = ()) -> None:
         """Write all files and the manifest; each appears whole or not at all.
 
         Of the `outdated` names, those that are not written anew are removed: they would go with an earlier answer.
@@ -54,15 +56,16 @@ class ResultDirectory:
         gone = set(outdated) - set(files)
         self.check([*files, *gone])
         self.path.mkdir(parents=True, exist_ok=True)
-        new = {name: {_checksum(content)} for name, content in files.items()}
         known = self._manifest()
-        both = known | {name: known.get(name, set()) | checksums for name, checksums in new.items()}
-        kept = {name: checksums for name, checksums in (known | new).items() if name not in gone}
-        with _staged(self.path, {**files, MANIFEST: _listing(kept)}) as move:
-            write_whole(self.path / MANIFEST, _listing(both).decode())
+        with closing(_Stage(self.path)) as stage:
+            new = {name: {stage.add(name, content)} for name, content in files.items()}
+            both = known | {name: known.get(name, set()) | checksums for name, checksums in new.items()}
+            kept = {name: checksums for name, checksums in (known | new).items() if name not in gone}
+            stage.add(MANIFEST, _listing(kept))
+            write_whole(self.path / MANIFEST, _listing(both))
             for name in gone:
                 (self.path / name).unlink(missing_ok=True)
-            move()
+            stage.move()
 
     def _check_one(self, name: str, known: Mapping[str, set[str]]) -> None:
         path = self.path / name
@@ -94,10 +97,6 @@ class ResultDirectory:
         raise InputError(f"{path} was not written by batchsim: give --force to replace it, or another --result-dir")
 
 
-def _checksum(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def _checksum_of(path: Path) -> str:
     """Of a file, however large."""
     with path.open("rb") as file:
@@ -110,30 +109,37 @@ def _listing(checksums: Mapping[str, set[str]]) -> bytes:
     return as_json({"written_by": WRITER, "version": __version__, "sha256": listed}).encode()
 
 
-@contextmanager
-def _staged(directory: Path, files: Mapping[str, bytes]) -> Iterator[Callable[[], None]]:
-    """Write everything beside its place first; what is handed out moves all of it, the last file last."""
-    staged = {directory / f".{name}.{os.getpid()}.part": directory / name for name in files}
+class _Stage:
+    """Files beside their places in a directory, until all of them are there."""
 
-    def move() -> None:
-        for part, place in staged.items():
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._places: dict[Path, Path] = {}
+
+    def add(self, name: str, content: Content) -> str:
+        """Write one; returns its checksum."""
+        part, place = self._directory / f".{name}.{os.getpid()}.part", self._directory / name
+        checksum = hashlib.sha256()
+        self._places[part] = place
+        try:
+            with part.open("wb") as file:
+                for piece in (content,) if isinstance(content, bytes) else (text.encode() for text in content):
+                    file.write(piece)
+                    checksum.update(piece)
+        except OSError as error:
+            error.filename = str(place)    # a full disk names none
+            raise
+        return checksum.hexdigest()
+
+    def move(self) -> None:
+        """Bring them to their places, the last one last."""
+        for part, place in self._places.items():
             part.replace(place)
 
-    try:
-        for part, content in zip(staged, files.values(), strict=True):
-            _write(part, content, staged[part])
-        yield move
-    finally:
-        for part in staged:
+    def close(self) -> None:
+        """Remove what has not been moved."""
+        for part in self._places:
             part.unlink(missing_ok=True)
-
-
-def _write(part: Path, content: bytes, place: Path) -> None:
-    try:
-        part.write_bytes(content)
-    except OSError as error:
-        error.filename = str(place)    # a full disk names none
-        raise
 
 
 def _check_writable(path: Path) -> None:
@@ -171,9 +177,9 @@ def detail_name(name: str) -> str:
     return str(Path(name).with_suffix(".requests.csv"))
 
 
-def run_files(result: Result, name: str, *, detailed: bool, asked: Mapping[str, Any]) -> dict[str, bytes]:
+def run_files(result: Result, name: str, *, detailed: bool, asked: Mapping[str, Any]) -> dict[str, Content]:
     """The files of a run: its JSON, and with `detailed` also a table of its requests."""
-    files = {name: result.to_json(detailed, **asked).encode()}
+    files: dict[str, Content] = {name: result.json_pieces(detailed, **asked)}
     if detailed:
-        files[detail_name(name)] = result.requests.to_csv(lineterminator="\n").encode()
+        files[detail_name(name)] = result.csv_pieces()
     return files

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_cluster import scenario, trace_of
 
 from cost_models import Constant
+from simulator.autoscaler import EVERY, Autoscaler
 from simulator.balance import shares
 from simulator.cluster import Cluster
 from simulator.result import Result
@@ -97,3 +101,49 @@ def test_fast_equals_exact(rule: str) -> None:
     assert lives(fast) == lives(exact)
     assert len(lives(fast)) > 1
     assert fast.timeline.left.tolist() == exact.timeline.left.tolist()
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Counts the looks at the load."""
+    counts: Counter[str] = Counter()
+    look = Autoscaler._look
+
+    def counted(scaler: Autoscaler) -> None:
+        counts["looks"] += 1
+        look(scaler)
+
+    monkeypatch.setattr(Autoscaler, "_look", counted)
+    return counts
+
+
+def test_a_long_cooldown_is_slept_through(looks: Counter[str]) -> None:
+    """The second replica is last wanted at 6 s, just before the first answer ends: a day later it goes."""
+    rows = ((0, 4, 6), (0, 4, 6), (90_000, 4, 2))
+    result = scaled(*rows, startup_delay=0.0, cooldown=86_400.0)
+    assert lives(result) == [(0, 0, None, None), (1, 1, 86_406, 86_406)]
+    assert looks["looks"] < 20
+
+
+def test_the_longest_cooldown_and_pause_end() -> None:
+    result = scaled((0, 4, 6), (0, 4, 6), (10 ** 9, 4, 2), cooldown=1e8)
+    assert len(result.timeline) == 3
+    assert lives(result)[1][2] is not None
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=st.lists(st.tuples(st.integers(0, 60), st.integers(1, 5), st.integers(1, 30)), min_size=1, max_size=12),
+       rule=st.sampled_from(["queue:1", "queue:2", "utilization:0.5"]), cooldown=st.sampled_from([0.0, 0.5, 3.0, 7.25]),
+       startup=st.sampled_from([0.0, 1.0, 2.5]), step=st.sampled_from([S // 7, S, 3 * S]), limit=st.booleans())
+def test_looks_that_are_left_out_would_have_changed_nothing(rows: list[tuple[int, int, int]], rule: str,
+                                                            cooldown: float, startup: float, step: int,
+                                                            limit: bool) -> None:
+    """As in a world with a look every second."""
+    options = {"autoscale": rule, "cooldown": cooldown, "startup_delay": startup, "cost_model": Constant(step),
+               "knobs": {"max_num_seqs": 2}} | ({} if limit else {"queue_limit": None, "overflow": "shed"})
+    found = scaled(*sorted(rows), **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Autoscaler, "_pause", lambda _: EVERY)
+        every = scaled(*sorted(rows), **options)
+    assert [vars(life) for life in found.cluster.lives] == [vars(life) for life in every.cluster.lives]
+    assert found.timeline.left.tolist() == every.timeline.left.tolist()

@@ -139,7 +139,7 @@ def test_gaps_equal_the_expanded_ones(world):
     spans = spans_of(record, line.request)
     times = [world.token_times(index) for index in range(len(world.rows))]
     lists = [np.diff(tokens).tolist() for tokens in times]
-    assert gap_lists(record, spans, line.request) == lists
+    assert list(gap_lists(record, spans, line.request)) == lists
     found = token_gaps(record, spans)
     assert np.repeat(found.values, found.weights).tolist() == sorted(gap for gaps in lists for gap in gaps)
     emitted = [sum(tokens.count(end) for tokens in times) for end in record.ends.tolist()]
@@ -148,7 +148,7 @@ def test_gaps_equal_the_expanded_ones(world):
 
 def test_a_stall_is_one_large_gap():
     record = record_of([10, 20, 30, 40], [(0, 0, 0), (1, 0, 3), (0, 3, 3)])
-    assert gap_lists(record, spans_of(record, np.array([0])), np.array([0])) == [[30]]
+    assert list(gap_lists(record, spans_of(record, np.array([0])), np.array([0]))) == [[30]]
     both = token_gaps(record, spans_of(record, np.array([0, 1])))
     assert np.repeat(both.values, both.weights).tolist() == [10, 10, 10, 30]
 
@@ -159,7 +159,7 @@ def test_no_gap_ends_in_a_pause():
     spans = spans_of(record, np.array([0, 1]))
     assert record.tokens_of(spans).tolist() == [3, 3]
     assert tokens_per_step(record, spans).tolist() == [1, 0, 1, 2, 2]
-    assert gap_lists(record, spans, np.array([0, 1])) == [[60, 30], [25, 30]]
+    assert list(gap_lists(record, spans, np.array([0, 1]))) == [[60, 30], [25, 30]]
     both = token_gaps(record, spans)
     assert np.repeat(both.values, both.weights).tolist() == [25, 30, 30, 60]
 
@@ -194,7 +194,7 @@ def test_gaps_with_pauses_equal_the_expanded_ones(drawn):
     spans = spans_of(record, requests)
     times = [record.ends[tokens[request]] for request in requests]
     lists = [np.diff(each).tolist() for each in times]
-    assert gap_lists(record, spans, requests) == lists
+    assert list(gap_lists(record, spans, requests)) == lists
     found = token_gaps(record, spans)
     assert np.repeat(found.values, found.weights).tolist() == sorted(gap for gaps in lists for gap in gaps)
     emitted = np.bincount(np.array([*chain.from_iterable(tokens)], np.int64), minlength=len(record.ends))

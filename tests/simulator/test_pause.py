@@ -224,7 +224,7 @@ def assert_gaps_are_those_of_the_log(world: World) -> None:
             for who in tick.sampled:
                 times[who].append(int(record.ends[step]))
     spans, lists = spans_of(record, requests), [np.diff(each).tolist() for each in times]
-    assert gap_lists(record, spans, requests) == lists
+    assert list(gap_lists(record, spans, requests)) == lists
     found = token_gaps(record, spans)
     assert np.repeat(found.values, found.weights).tolist() == sorted(gap for gaps in lists for gap in gaps)
     assert tokens_per_step(record, spans).tolist() == emitted

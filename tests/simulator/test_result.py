@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from worlds import trace_of
 
 from cost_models import Constant
 from simulator.errors import InputError
-from simulator.frames import REQUEST_COLUMNS, STEP_COLUMNS
+from simulator.frames import REQUEST_COLUMNS, STEP_COLUMNS, csv_pieces
 from simulator.ledger import SLOT_PARTS
 from simulator.metrics import METRICS, json_keys
 from simulator.policies import StaticBatching, Vllm
@@ -168,6 +169,40 @@ def test_details_agree_with_the_statistics():
         assert found[f"std_{name}_ms"] == pytest.approx(np.std(values) * 1e3)
 
 
+def test_details_in_pieces_are_the_bytes_of_the_whole():
+    rows = [*ROWS * 9, (7, 4, 9)]
+    for result in (run(Vllm(max_num_seqs=2, max_num_batched_tokens=64), rows, max_model_len=10), static()):
+        text = result.to_json(detailed=True)
+        assert text == json.dumps(json.loads(text), indent=1) + "\n"
+        assert "".join(result.csv_pieces()) == result.requests.to_csv(lineterminator="\n")
+
+
+def test_a_table_in_pieces_is_the_bytes_of_the_whole(monkeypatch):
+    monkeypatch.setattr("simulator.frames.ROWS_AT_ONCE", 2)
+    for frame in (static().requests, static().steps, static().requests.iloc[:0]):
+        assert "".join(csv_pieces(frame)) == frame.to_csv(lineterminator="\n")
+
+
+def test_details_are_never_in_memory_as_a_whole(tmp_path):
+    """Of 320 answers of 2,000 tokens each, a few are written at once."""
+    policy = Vllm(max_num_seqs=320, max_num_batched_tokens=2000)
+    result = run(policy, [(0, 4, 2000)] * 320, cost_model=Constant(12_345_678))
+    assert len(result.requests) == 320
+    result.to_json()
+    tracemalloc.start()
+    try:
+        written = result.save(tmp_path / "run.json", detailed=True)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < written[0].stat().st_size / 2
+
+
+def test_no_note_takes_the_name_of_an_array():
+    with pytest.raises(InputError, match="metadata 'itls' is a name of the result itself"):
+        static().to_json(metadata={"itls": "mine"})
+
+
 def test_whole_answers_have_no_gaps():
     assert json.loads(static().to_json(detailed=True))["itls"] == [[], [], []]
 
@@ -247,7 +282,7 @@ def test_a_failed_write_leaves_the_old_file_alone(tmp_path, monkeypatch):
     target.write_text("old")
 
     def fail(*_):
-        raise OSError("disk full")
+        raise OSError(28, "disk full")
 
     monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
