@@ -283,13 +283,3 @@ def test_a_budget_too_small_for_the_cap_is_told_by_the_names_of_its_own_knobs() 
     for reserve, cap in (("paged", "max_num_seqs"), ("declared", "max_batch_size")):
         with pytest.raises(InputError, match=rf"\Ahybrid: max_num_batched_tokens \(1\) must be at least {cap} \(64\)"):
             Hybrid(reserve=reserve, max_num_batched_tokens=1, **{cap: 64}).resolve(Deployment())
-
-
-def test_a_server_that_sleeps_before_each_batch_starts_it_later() -> None:
-    rows = [(0, 1, 2), (5, 1, 1), (95, 1, 1)]
-    world = play_both(rows, StaticBatching(max_batch_size=2, sleep_per_batch=30e-6))    # 30 ns
-    assert world.log == [
-        "30: 0+1 1+1 | emit 0 1",
-        "40: 0+1 | held 1 | emit 0 | leave 0 1",
-        "125: 2+1 | emit 2 | leave 2",
-    ]
