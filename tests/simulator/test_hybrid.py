@@ -18,10 +18,14 @@ from test_same_bytes import BLOCK, COSTS, DECLARED, LOADS, MODEL_LEN, bytes_of, 
 from worlds import Affine, World, play, play_both
 
 import simulator as sim
+from simulator.batch import LockstepSet
 from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.policies import Hybrid, Policy, StaticBatching, Vllm
+from simulator.policies.hybrid_rules import pad
+from simulator.request import Request
 from simulator.result import Result
+from simulator.step import Queue, Step
 from simulator.studies.switches import as_hybrid, settled
 
 NAMED = ("backend", "policy", "policy_version", "policy_args", "scenario")
@@ -221,6 +225,24 @@ def test_a_padded_step_is_as_wide_as_its_longest_chunk_and_its_longest_context()
     # three chunks of 9; then two contexts of 9 and a chunk of 3; then one context of 10
     assert padded.record.ends.tolist() == [27, 27 + 200 + 3 + 2 * 9, 248 + 100 + 10]
     assert padded.record.steps["padding"].tolist() == [7 + 5, 0, 0]
+
+
+def test_a_late_decode_is_as_wide_as_its_context_and_the_end_of_a_prompt_is_not() -> None:
+    queue = Queue(LockstepSet(4, lambda *_: None))
+    for index, prompt in enumerate((4, 20, 51)):
+        queue.wait(Request(index, 0, prompt, 9))
+    decodes, late, ends = queue.admit(), queue.admit(), queue.admit()
+    decodes._computed, decodes._generated = 4, 1
+    queue.emitted(decodes, 5)
+    late._computed, late._generated, ends._computed = 22, 3, 50
+    step = pad(Step([(late, 1), (ends, 1)]), queue)
+    assert (step.pad_to, step.pad_chunks_to) == (22, 1)
+
+
+def test_the_knobs_are_those_of_the_two_where_nobody_sets_them() -> None:
+    mine = Hybrid().settings()
+    for policy, others in ((Vllm(), set()), (StaticBatching(), {"reserve"})):
+        assert {knob for knob, value in policy.settings().items() if mine[knob] != value} == others
 
 
 def test_padding_touches_costs_only() -> None:

@@ -359,6 +359,14 @@ def test_random_is_seeded() -> None:
 
 # What is set where nothing is said
 
+def test_the_knobs_where_nobody_sets_them() -> None:
+    assert Sglang().settings() == {
+        "schedule_policy": "fcfs", "schedule_conservativeness": 1.0, "max_running_requests": None,
+        "max_prefill_tokens": 16384, "chunked_prefill_size": None, "enable_mixed_chunk": False, "page_size": 1,
+        "disable_radix_cache": False, "init_new_token_ratio": None, "context_length": None, "ignore_eos": False,
+        "prefill_max_requests": None, "prefill_decode_interval": 0, "random_seed": 0}
+
+
 @pytest.mark.parametrize(("gib", "tokens"), [(16, 2048), (20, 4096), (48, 4096), (60, 8192), (141, 8192), (160, 16384)])
 def test_chunks_follow_the_gpus_memory(gib: int, tokens: int) -> None:
     assert Sglang().resolve(Deployment(gpu_bytes=gib * GIB)).chunked_prefill_size == tokens
