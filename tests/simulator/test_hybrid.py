@@ -19,11 +19,15 @@ from test_same_bytes import BLOCK, COSTS, DECLARED, LOADS, MODEL_LEN, traces
 from worlds import Affine, World, play, play_both
 
 import simulator as sim
+from simulator.batch import LockstepSet
 from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.policies import Hybrid, Policy, StaticBatching, Vllm
+from simulator.policies.hybrid_rules import pad
 from simulator.policies.making import make_policy
+from simulator.request import Request
 from simulator.result import Result
+from simulator.step import Queue, Step
 from simulator.studies.switches import as_hybrid, settled
 
 NAMED = ("backend", "policy", "policy_version", "policy_args", "scenario")
@@ -218,6 +222,24 @@ def test_a_padded_step_is_as_wide_as_its_longest_chunk_and_its_longest_context()
     assert padded.record.steps["padding"].tolist() == [7 + 5, 0, 0]
 
 
+def test_a_late_decode_is_as_wide_as_its_context_and_the_end_of_a_prompt_is_not() -> None:
+    queue = Queue(LockstepSet(4, lambda *_: None))
+    for index, prompt in enumerate((4, 20, 51)):
+        queue.wait(Request(index, 0, prompt, 9))
+    decodes, late, ends = queue.admit(), queue.admit(), queue.admit()
+    decodes._computed, decodes._generated = 4, 1
+    queue.emitted(decodes, 5)
+    late._computed, late._generated, ends._computed = 22, 3, 50
+    step = pad(Step([(late, 1), (ends, 1)]), queue)
+    assert (step.pad_to, step.pad_chunks_to) == (22, 1)
+
+
+def test_the_knobs_are_those_of_the_two_where_nobody_sets_them() -> None:
+    mine = Hybrid().settings()
+    for policy, others in ((Vllm(), set()), (StaticBatching(), {"reserve"})):
+        assert {knob for knob, value in policy.settings().items() if mine[knob] != value} == others
+
+
 def test_padding_touches_costs_only() -> None:
     """Who is in which step does not change: with everybody there at once, no clock could change it."""
     rows = [(0, 1 + 7 * at % 23, 1 + 5 * at % 19) for at in range(30)]
@@ -278,13 +300,3 @@ def test_a_budget_too_small_for_the_cap_is_told_by_the_names_of_its_own_knobs() 
     for reserve, cap in (("paged", "max_num_seqs"), ("declared", "max_batch_size")):
         with pytest.raises(InputError, match=rf"\Ahybrid: max_num_batched_tokens \(1\) must be at least {cap} \(64\)"):
             Hybrid(reserve=reserve, max_num_batched_tokens=1, **{cap: 64}).resolve(Deployment())
-
-
-def test_a_server_that_sleeps_before_each_batch_starts_it_later() -> None:
-    rows = [(0, 1, 2), (5, 1, 1), (95, 1, 1)]
-    world = play_both(rows, StaticBatching(max_batch_size=2, sleep_per_batch=30e-6))    # 30 ns
-    assert world.log == [
-        "30: 0+1 1+1 | emit 0 1",
-        "40: 0+1 | held 1 | emit 0 | leave 0 1",
-        "125: 2+1 | emit 2 | leave 2",
-    ]

@@ -84,6 +84,13 @@ def test_a_trimmed_decode_is_a_decode_when_it_comes_back(order: str) -> None:
     assert heard.shapes[3] == StepShape(3, 14)
 
 
+@pytest.mark.parametrize("order", ["fcfs", "priority"])
+def test_a_prompt_for_which_no_token_is_left_goes_on_where_it_stopped(order: str) -> None:
+    world = play_both([(0, 2, 4), (0, 3, 4), (0, 130, 1)], replace(TRIMMING, scheduling_policy=order))
+    assert world.log[1:] == [
+        "10: 0+1 1+1 2+62 | emit 0 1", "20: 0+1 1+1 | emit 0 1", "30: 0+1 1+1 2+9 | emit 0 1 2 | leave 0 1 2"]
+
+
 def test_beside_a_prompt_it_is_told_apart() -> None:
     heard = Heard()
     world = play_both([(0, 2, 4), (0, 3, 4), (25, 5, 1)], replace(TRIMMING, least=1), cost=heard)

@@ -199,8 +199,11 @@ def test_a_pass_ends_when_all_that_is_left_is_promised(max_tokens: int, verdict:
     assert (adder.total_left, adder.now_left) == (12 - max_tokens, 12)
 
 
-def test_a_pass_takes_the_last_token_of_its_budget() -> None:
-    assert log([(0, 8, 1), (0, 1, 1)], max_prefill_tokens=9)[0] == "0: 0+8 1+1 | emit 0 1 | leave 0 1"
+def test_a_pass_takes_the_last_token_of_its_budgets_and_no_more() -> None:
+    rows = [(0, 8, 1), (0, 1, 1)]
+    assert log(rows, max_prefill_tokens=9)[0] == "0: 0+8 1+1 | emit 0 1 | leave 0 1"
+    assert log(rows, max_prefill_tokens=8)[0] == "0: 0+8 | wait 1 | emit 0 | leave 0"
+    assert log([(0, 8, 1), (0, 5, 1)], chunked_prefill_size=9)[0] == "0: 0+8 1+1 | emit 0 | leave 0"
 
 
 def test_a_pass_whose_chunk_is_full_does_not_look_for_memory() -> None:
@@ -355,6 +358,14 @@ def test_random_is_seeded() -> None:
 
 
 # What is set where nothing is said
+
+def test_the_knobs_where_nobody_sets_them() -> None:
+    assert Sglang().settings() == {
+        "schedule_policy": "fcfs", "schedule_conservativeness": 1.0, "max_running_requests": None,
+        "max_prefill_tokens": 16384, "chunked_prefill_size": None, "enable_mixed_chunk": False, "page_size": 1,
+        "disable_radix_cache": False, "init_new_token_ratio": None, "context_length": None, "ignore_eos": False,
+        "prefill_max_requests": None, "prefill_decode_interval": 0, "random_seed": 0}
+
 
 @pytest.mark.parametrize(("gib", "tokens"), [(16, 2048), (20, 4096), (48, 4096), (60, 8192), (141, 8192), (160, 16384)])
 def test_chunks_follow_the_gpus_memory(gib: int, tokens: int) -> None:

@@ -10,6 +10,7 @@ from math import inf
 import pytest
 from worlds import STEP, Affine, World, play_both
 
+from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.policies import StaticBatching
 
@@ -123,6 +124,23 @@ def test_time_spent_behind_a_running_batch_counts_as_waiting() -> None:
     rows = [(0, 2, 9), (0, 2, 9), (10, 2, 1), (9999, 2, 1)]
     world = play_both(rows, StaticBatching(max_batch_size=2, max_wait=60e-6))
     assert batches(world) == [(0, [0, 1]), (90, [2]), (9999, [3])]
+
+
+def test_a_server_that_sleeps_before_each_batch_starts_it_later() -> None:
+    rows = [(0, 1, 2), (5, 1, 1), (95, 1, 1)]
+    world = play_both(rows, StaticBatching(max_batch_size=2, sleep_per_batch=30e-6))    # 30 ns
+    assert world.log == [
+        "30: 0+1 1+1 | emit 0 1",
+        "40: 0+1 | held 1 | emit 0 | leave 0 1",
+        "125: 2+1 | emit 2 | leave 2",
+    ]
+
+
+def test_clients_that_fill_a_batch_exactly_may_wait_for_a_full_one() -> None:
+    endless = StaticBatching(max_batch_size=4, max_wait=inf)
+    assert endless.resolve(Deployment(max_concurrency=4)).slots == 4
+    with pytest.raises(InputError, match="3 outstanding requests never fill a batch of 4"):
+        endless.resolve(Deployment(max_concurrency=3))
 
 
 @pytest.mark.parametrize("milliseconds", [10.5e-6, 0.4e-6, 1.0000003e-3, 1.2345678])

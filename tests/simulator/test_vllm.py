@@ -234,11 +234,12 @@ def test_block_zero_is_not_usable() -> None:
     {"max_num_seqs": 0}, {"max_num_batched_tokens": -1}, {"block_size": 0}, {"block_size": 16.0}, {"max_model_len": 0},
     {"enable_chunked_prefill": "no"}, {"scheduler_reserve_full_isl": 1}, {"long_prefill_token_threshold": -1},
     {"long_prefill_token_threshold": 1.5}, {"watermark": 1.0}, {"watermark": -0.1}, {"watermark": float("nan")},
-    {"watermark": "low"}, {"scheduling_policy": "lifo"}])
+    {"watermark": "low"}, {"scheduling_policy": "lifo"}, {"block_size": (1 << 20) + 1}])
 def test_a_wrong_knob_is_one_line(knobs: dict[str, object]) -> None:
     with pytest.raises(InputError, match=r"\Avllm: " + next(iter(knobs))) as error:
         Vllm(**knobs)    # type: ignore[arg-type]
     assert "\n" not in str(error.value)
+    assert Vllm(block_size=1 << 20).block_size == 1 << 20
 
 
 def test_a_budget_that_is_too_small_is_refused_as_the_engine_refuses_it() -> None:

@@ -38,7 +38,7 @@ PARTS: dict[str, tuple[str, str]] = {
                       "prompts radix sglang sglang_decisions tgi_decisions"),
     "policies, in common": ("policies/__init__ policies/base policies/loading policies/making",
                             "every_policy limits setup cli/test_policy_files cli/test_cli_values vllm"),
-    "static": ("policies/static policies/whole_batch", "static ft dynamic limits setup layouts"),
+    "static": ("policies/static policies/whole_batch", "static hybrid ft dynamic limits setup layouts"),
     "dynamic": ("policies/dynamic", "dynamic limits setup"),
     "ft": ("policies/ft", "ft limits setup"),
     "orca": ("policies/orca", "orca pipeline layouts limits setup"),
