@@ -10,10 +10,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from damage import attempt, mutant, outcome
 from hostile import HOSTILE, PLACES, bomb
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mutants import attempt, mutant, outcome
 from parsers import PARSERS, Parser
 
 from simulator.errors import InputError

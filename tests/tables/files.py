@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from damage import mutant, outcome
 from hostile import HOSTILE, bomb
 from markdown import table
-from mutants import mutant, outcome
 from parsers import PARSERS, Parser, made
 
 MUTANTS = 1000
