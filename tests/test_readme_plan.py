@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from rich.console import Console
-from test_readme import README, part, printed, replace
+from test_readme import README, columns, part, printed, replace
 
 import simulator as sim
 from simulator.cli.plan import print_story
@@ -30,7 +30,7 @@ def shown(plan: Plan) -> str:
 
 @pytest.mark.slow
 def test_the_plan_is_that_of_today() -> None:
-    assert part("plan", README.read_text(encoding="utf-8")) == shown(found())
+    assert columns(part("plan", README.read_text(encoding="utf-8"))) == columns(shown(found()))
 
 
 if __name__ == "__main__":

@@ -41,9 +41,8 @@ WORKERS = ("sweep", "plan")
 SCRIPT = """
 import json, sys
 import matplotlib
-def settings():    # to ask rcParams for its backend is to choose one
-    named = {name: matplotlib.rcParams[name] for name in matplotlib.rcParams if name != "backend"}
-    return named, matplotlib.get_backend(auto_select=False)
+def settings():    # to ask rcParams itself for its backend is to choose one
+    return {name: dict.__getitem__(matplotlib.rcParams, name) for name in matplotlib.rcParams}
 before = settings()
 from simulator.cli.main import main
 for command in json.loads(sys.argv[1]):

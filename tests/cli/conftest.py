@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 
 import pytest
 
+from simulator.cli import progress
 from simulator.cli.main import main
 
 Call = Callable[..., tuple[int, str, str]]
@@ -14,8 +16,12 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def batchsim(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Call `batchsim` with these arguments from an empty directory, however wide somebody thinks the terminal is."""
+    """Call `batchsim` with these arguments from an empty directory, however wide somebody thinks the terminal is.
+
+    However slow the machine is, no line of a log comes between.
+    """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(progress, "EVERY_S", inf)
     monkeypatch.delenv("COLUMNS", raising=False)
 
     def call(*arguments: str) -> tuple[int, str, str]:

@@ -251,7 +251,8 @@ def test_progress_in_a_log_has_a_rate_and_the_time_left(monkeypatch: pytest.Monk
 def command(*arguments: str) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", "simulator.cli", "sweep", "--num-prompts", "40", "--workers", "2", *arguments]
     return subprocess.Popen(words, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True, text=True,
-                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))    # a job's ignores it
 
 
 def finished(*arguments: str) -> bool:

@@ -147,10 +147,10 @@ class StepsWithNobody(Honest):
 
 class Divides(Honest):
     """divides by zero"""
-    told = "its plan raised an error (ZeroDivisionError: integer division or modulo by zero in answers.py, line "
+    told = "its plan raised an error (ZeroDivisionError: division by zero in answers.py, line "
 
     def plan(self, queue, memory, now):
-        return 1 // 0
+        return 1 / 0
 
 
 class Stops(Honest):

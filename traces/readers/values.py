@@ -25,7 +25,8 @@ MOST_TOKENS = 1 << 53
 """Above this a count has passed through a float somewhere, or is not a count."""
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", re.ASCII)
-_STAMP = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d):([0-5]\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
+_STAMP = re.compile(r"(\d{4}-\d\d-\d\d[ T](?:[01]\d|2[0-3]):\d\d):([0-5]\d)(?:\.(\d{1,9}))?"
+                    r"(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
 _INTEGERS = re.compile(r" *(?:-?\d{1,19}(?: +|$))*", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DATE_RULE = "is not a date and time (YYYY-MM-DD HH:MM:SS, up to 9 decimals, Z or an offset)"

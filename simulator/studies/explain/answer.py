@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 from simulator.tables import Table
@@ -35,7 +36,8 @@ class Answer:
     def frame(self, name: str) -> pd.DataFrame:
         """One of the tables of plain values; what was not measured is NaN."""
         import pandas as pd
-        return pd.DataFrame(self.data[name]).replace({None: float("nan")}).infer_objects()
+        return pd.DataFrame([{key: nan if value is None else value for key, value in row.items()}
+                             for row in self.data[name]])
 
     def records(self) -> dict[str, Any]:
         """All of it but the table, which says nothing more."""
