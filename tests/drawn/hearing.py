@@ -46,9 +46,9 @@ class Heard:
     result: Result = None    # type: ignore[assignment]
 
 
-def heard(scenario: Scenario) -> Heard:
-    """Run a scenario and listen."""
-    found = Heard()
+def heard(scenario: Scenario, found: Heard | None = None) -> Heard:
+    """Run a scenario and listen. What is heard of a run that fails is in `found`."""
+    found = Heard() if found is None else found
     with _listening(found):
         found.result = run(scenario)
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
+from types import MappingProxyType
 from typing import Any
 
 from hypothesis import strategies as st
@@ -80,29 +81,26 @@ KNOBS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
 
 
 @st.composite
-def of(draw: st.DrawFn, name: str, world: Mapping[str, Any]) -> Policy:
+def of(draw: st.DrawFn, name: str, world: Mapping[str, Any],
+       pressed: Mapping[str, st.SearchStrategy[Any]] = MappingProxyType({})) -> Policy:
     """A policy of this name for a scenario with these fields.
 
-    Half of its knobs or so keep their defaults, so that one extreme does not hide another.
+    Half of its knobs or so keep their defaults, so that one extreme does not hide another; those that are `pressed`
+    have values of these instead.
     """
     kept = draw(some(0, 1, 3))
-    knobs = {knob: draw(values) for knob, values in KNOBS.get(name, {}).items()
-             if not kept or draw(st.integers(0, 3)) >= kept}
+    knobs = {knob: draw(values) for knob, values in (KNOBS.get(name, {}) | pressed).items()
+             if knob in pressed or not kept or draw(st.integers(0, 3)) >= kept}
     if name in RULES:
         RULES[name](knobs, world)
     return POLICIES[name](**knobs)
 
 
-def _vllm(knobs: Knobs, _: Mapping[str, Any]) -> None:
-    """A budget holds a token of every sequence, and a whole prompt where prompts are not cut.
-
-    By priority and without reservation, requests can push each other out for ever, in the engine, too.
-    """
-    if knobs.get("scheduling_policy") == "priority":
-        knobs["scheduler_reserve_full_isl"] = True
+def _vllm(knobs: Knobs, world: Mapping[str, Any]) -> None:
+    """A budget holds a token of every sequence, and a whole prompt where prompts are not cut."""
     tokens = knobs.get("max_num_batched_tokens")
     if tokens is not None:
-        seqs, longest = knobs.get("max_num_seqs") or 1, knobs.get("max_model_len") or MODEL_LEN
+        seqs, longest = knobs.get("max_num_seqs") or 1, knobs.get("max_model_len") or world["max_model_len"]
         whole = 1 if knobs.get("enable_chunked_prefill", True) else longest
         knobs["max_num_batched_tokens"] = max(tokens, whole, seqs if seqs < UNLIMITED else 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf
 
 from drawn import plain
@@ -12,8 +13,11 @@ from drawn.hearing import Heard, heard
 from drawn.same import differing
 from drawn.scenarios import scenarios
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from worlds import World
 
-from simulator.errors import InputError, StalledError
+from simulator.errors import InputError, PolicyError, StalledError
+from simulator.memory.prompts import PromptCached
+from simulator.memory.reserved import reservation
 from simulator.scenario import Scenario
 from simulator.setup import prepare
 from simulator.simulation import run
@@ -56,19 +60,47 @@ def _played(scenario: Scenario) -> Counter[str]:
             raise
         return Counter(refused=1)
     except StalledError:
-        if not may_stall(scenario):
+        if not may_wait_for_ever(scenario):
+            raise
+        return Counter(stalled=1)
+    except PolicyError as error:
+        if not may_push_out_for_ever(scenario) or "nobody got any further" not in str(error):
             raise
         return Counter(stalled=1)
 
 
-def may_stall(scenario: Scenario) -> bool:
-    """Whether the rule is one by which a server may wait for ever beside a request that fits.
+def may_wait_for_ever(scenario: Scenario) -> bool:
+    """Whether a server waits for ever, by its rule, beside a request that fits.
 
     Static batching may wait for a batch that never fills. TGI locks a cached prompt whole, of which it needs a part,
-    and so may find too little left for the rest.
+    and so may find too little left for the rest, though it serves nobody else.
+    """
+    if getattr(prepare(scenario).policy, "max_wait", 0) == inf:
+        return True
+    found = Heard()
+    with suppress(StalledError):
+        heard(scenario, found)
+    return any(locks_itself_out(world) for world in found.worlds)
+
+
+def locks_itself_out(world: World) -> bool:
+    """Whether the pool holds the first in line, and nobody else, but not what that one would lock beside it."""
+    queue, memory = world.replica.queue, world.memory
+    if not isinstance(memory, PromptCached) or not queue.waiting or queue.running:
+        return False
+    head = queue.waiting[0]
+    return memory.blocks_for(reservation(head)) <= memory.capacity < memory.demand(head, head.known)
+
+
+def may_push_out_for_ever(scenario: Scenario) -> bool:
+    """Whether requests may push each other out for ever by vLLM's rule, as it is written.
+
+    Of two with the same priority and arrival it sends back the one that came in first. Each is let in by its next
+    chunk alone, pushes the other out, and so loses its own place.
     """
     policy = prepare(scenario).policy
-    return getattr(policy, "max_wait", 0) == inf or bool(getattr(policy, "prefix_caching", False))
+    return (getattr(policy, "scheduling_policy", "") == "priority"
+            and not getattr(policy, "scheduler_reserve_full_isl", True))
 
 
 def counted(found: Heard) -> Counter[str]:

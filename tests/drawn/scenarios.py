@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from drawn import knobs
+from drawn import knobs, short
 from drawn.knobs import MODEL_LEN, some
 from drawn.traffic import traces
 from hypothesis import strategies as st
@@ -32,9 +32,23 @@ COSTS: tuple[CostModel, ...] = (
 MEASURED = COSTS[6:8]
 """Those that state by how much steps vary."""
 HUGE_LEN = 60_100
-KINDS = {"one replica": (False, False), "one replica, clients that hang up": (False, True),
-         "several replicas": (True, False), "several replicas, clients that hang up": (True, True)}
-"""Kinds of worlds: whether there is a router, and whether clients are impatient."""
+
+
+class Kind(NamedTuple):
+    """Whether there is a router, whether clients are impatient, and whether memory is what binds."""
+
+    routed: bool = False
+    impatient: bool = False
+    short: bool = False
+
+
+KINDS = {"one replica": Kind(), "one replica, clients that hang up": Kind(impatient=True),
+         "several replicas": Kind(routed=True), "several replicas, clients that hang up": Kind(True, True),
+         "one replica, short of memory": Kind(short=True),
+         "one replica, short of memory, clients that hang up": Kind(impatient=True, short=True),
+         "several replicas, short of memory": Kind(routed=True, short=True),
+         "several replicas, short of memory, clients that hang up": Kind(True, True, True)}
+"""Kinds of worlds."""
 Fields = dict[str, Any]
 
 
@@ -46,20 +60,37 @@ def unit_of(cost: CostModel) -> int:
 @st.composite
 def scenarios(draw: st.DrawFn, name: str, kind: str) -> Scenario:
     """A world of this policy and kind."""
-    routed, impatient = KINDS[kind]
+    routed, impatient, is_short = KINDS[kind]
     cost = draw(st.sampled_from(COSTS))
     unit = unit_of(cost)
-    sizes = draw(some("ones", "usual", "usual", "usual", "short answers", "first tokens", "long answers", "huge"))
-    trace = draw(traces(unit, sizes))
-    fields = {"trace": trace, "cost_model": cost, "seed": draw(st.integers(0, 3)), **draw(lengths(trace, sizes)),
-              **draw(memory(trace)), **draw(costs(cost, unit)), **draw(load(unit)), **draw(objectives(unit))}
+    fields = {"cost_model": cost, "seed": draw(st.integers(0, 3)), **draw(costs(cost, unit)), **draw(objectives(unit)),
+              **draw(short_of_memory(name, unit) if is_short else anything(name, unit))}
     if impatient:
         fields |= draw(patience(unit))
     if routed:
-        fields |= draw(cluster(trace, unit, saturated=fields.get("load") == "saturated"))
-    # A tiny budget would make a hundred thousand steps of a huge prompt.
-    fields["policy"] = name if sizes == "huge" else draw(knobs.of(name, fields))
+        fields |= draw(cluster(fields["trace"], unit, saturated=fields.get("load") == "saturated"))
+    if is_short and routed:    # what waits at the router is not short of memory
+        fields |= {"replicas": min(fields["replicas"], 2), "queue_limit": None}
+        fields.pop("overflow", None)
     return Scenario(**fields)
+
+
+@st.composite
+def anything(draw: st.DrawFn, name: str, unit: int) -> Fields:
+    """A trace and a policy from one extreme to the other."""
+    sizes = draw(some("ones", "usual", "usual", "usual", "short answers", "first tokens", "long answers", "huge"))
+    trace = draw(traces(unit, sizes))
+    fields = {"trace": trace, **draw(lengths(trace, sizes)), **draw(memory(trace)), **draw(load(unit))}
+    # A tiny budget would make a hundred thousand steps of a huge prompt.
+    return fields | {"policy": name if sizes == "huge" else draw(knobs.of(name, fields))}
+
+
+@st.composite
+def short_of_memory(draw: st.DrawFn, name: str, unit: int) -> Fields:
+    """A trace and a policy between which memory binds."""
+    trace = draw(short.traces(unit))
+    fields = {"trace": trace, "max_concurrency": None, **draw(short.fields(trace))}
+    return fields | {"policy": draw(knobs.of(name, fields, short.KNOBS.get(name, {})))}
 
 
 @st.composite

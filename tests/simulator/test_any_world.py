@@ -21,6 +21,7 @@ from drawn.hearing import heard
 from drawn.knobs import KNOBS
 from drawn.play import play
 from drawn.scenarios import KINDS
+from drawn.short import LEAST
 from worlds import Affine, trace_of
 
 from simulator import passes, sending, serving, summary, tenancy
@@ -37,9 +38,12 @@ EVERY = pytest.mark.parametrize("name", POLICIES)
 
 
 def played(name: str, worlds: int, start: int) -> Counter[str]:
-    """So many worlds of each kind; few of them are refused or stall."""
-    counts = sum((play(name, kind, int(EXAMPLES or worlds), start) for kind in KINDS), Counter[str]())
+    """So many worlds of each kind; few of them are refused or stall, and who may send somebody back does so."""
+    worlds = int(EXAMPLES or worlds)
+    counts = sum((play(name, kind, worlds, start) for kind in KINDS), Counter[str]())
     assert counts["worlds"] > 4 * (counts["refused"] + counts["stalled"])
+    assert counts["preemptions"] >= worlds * LEAST.get(name, 0)
+    assert (counts["preemptions"] > 0) == (name in LEAST)
     return counts
 
 
