@@ -6,6 +6,7 @@ seed; steps cost 10 ms where their price is not the matter.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -224,6 +225,7 @@ def grid(scale: float) -> str:
 def command(*words: str) -> None:
     """The command line, which must succeed."""
     done = subprocess.run([sys.executable, "-m", "simulator.cli", *words], capture_output=True, text=True, check=False)
+    assert done.returncode != -signal.SIGXCPU, f"{words[0]} was stopped: not done in the CPU time that it may take"
     assert done.returncode == 0, done.stderr
 
 

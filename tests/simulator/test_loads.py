@@ -53,6 +53,7 @@ GROWING: dict[str, Callable[[int], Scenario]] = {
     "line by priority": lambda n: together(n, queue_limit=8, overflow="priority"),
     "sglang": lambda n: together(n, policy="sglang", knobs={"max_running_requests": 8}),
     "tensorrt_llm": lambda n: together(n, policy="tensorrt_llm", knobs={"max_batch_size": 8}),
+    "ft": lambda n: together(n, policy="ft", knobs={"max_batch_size": 8}),
     "orca": lambda n: together(n, policy="orca", knobs={"max_bs": 8}),
 }
 

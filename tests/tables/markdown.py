@@ -11,5 +11,9 @@ from collections.abc import Iterable, Sequence
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """The columns as a head, then a line for each row; a bar inside a cell is escaped."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", r"\|") for cell in line) + " |" for line in lines)
+    return "\n".join(map(line, [columns, ["---"] * len(columns), *rows]))
+
+
+def line(cells: Sequence[object]) -> str:
+    """One line of a table."""
+    return "| " + " | ".join(str(cell).replace("|", r"\|") for cell in cells) + " |"
