@@ -25,7 +25,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     with stoppable(whole=argv is None) as stopper:
         try:
             _settle_streams()
-            _check_text(arguments)
             status = _run(arguments)
             sys.stdout.flush()
             return status
@@ -79,15 +78,6 @@ def _run(arguments: list[str]) -> int:
         closed = isinstance(end.__context__, BrokenPipeError)
         return CLOSED_PIPE if closed else end.code if isinstance(end.code, int) else DONE
     return DONE
-
-
-def _check_text(arguments: Sequence[str]) -> None:
-    """Refuse a word with bytes that are no text: no file that we write could hold it."""
-    for word in arguments:
-        if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
-            from simulator.errors import InputError
-            raise InputError(f"{word} holds bytes that are no text here ({sys.getfilesystemencoding()}): rename it, or "
-                             "set another locale")
 
 
 def _settle_streams() -> None:
