@@ -52,6 +52,14 @@ def near(name: str, seconds: float) -> None:
         raise InputError(f"{name} must be at most {FARTHEST:g} seconds, not {seconds:g}")
 
 
+def text(name: str, value: str) -> None:
+    """Refuse a file's name with bytes that are no text: no record could hold it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{name} must be text, and {value!r} has bytes that are none: rename that file") from None
+
+
 def pair(name: str, value: object) -> tuple[object, ...]:
     """The two numbers of a list of two."""
     if not isinstance(value, tuple | list) or len(value) != 2:

@@ -63,6 +63,11 @@ def _check_kinds(scenario: Scenario) -> None:
             raise InputError(f"{name} must be true or false, not {getattr(scenario, name)!r}")
     if not isinstance(scenario.trace, Trace | str):
         raise InputError(f"trace must be a Trace, a name or a file, not {scenario.trace!r}")
+    for name in ("trace", "policy", "model", "cost_model"):
+        if isinstance(value := getattr(scenario, name), str):
+            checks.text(name, value)
+    for name in scenario.mix:
+        checks.text("mix", name)
     if not isinstance(scenario.policy, Policy | str):
         raise InputError(f"policy must be a name or a policy object such as Vllm(), not {scenario.policy!r}")
 

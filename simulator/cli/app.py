@@ -5,7 +5,7 @@ A command's module is imported when it is chosen, so that nobody waits for the o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import Annotated, Any
@@ -117,6 +117,15 @@ def command() -> Any:
         tree.add_command(Commands(name=name, help=summary,
                                   commands=[Later(each, *entry) for each, entry in menu.items()]))
     return tree
+
+
+def load(group: Any, words: Sequence[str]) -> None:
+    """Import the command that these words choose, if they choose one."""
+    chosen = next((group.commands[word] for word in words if word in group.commands), None)
+    if isinstance(chosen, Later):
+        chosen.whole    # noqa: B018    it is made when it is asked for
+    elif chosen is not None:
+        load(chosen, words)
 
 
 def _print_version(wanted: bool) -> None:

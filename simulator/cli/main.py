@@ -11,7 +11,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from simulator.cli.lines import note, sink
 from simulator.cli.stopping import Stopped, stoppable
@@ -25,14 +25,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     with stoppable(whole=argv is None) as stopper:
         try:
             _settle_streams()
-            _check_text(arguments)
-            status = _run(arguments)
+            status = _run(arguments, stopper.listen)
             sys.stdout.flush()
-            return status
+            return status if stopper.stopped is None else _told(stopper.stopped, arguments)
         except SystemExit as end:
-            if not _theirs(end):
+            if not _theirs(end) and stopper.stopped is None:
                 raise    # the answer to a shell that completes
-            return _told(end, arguments)
+            return _told(stopper.stopped or end, arguments)
         except BaseException as error:    # also what a policy file raises to leave
             _give_up_stdout()
             return _told(stopper.stopped or error, arguments)
@@ -60,16 +59,18 @@ def _theirs(error: BaseException) -> bool:
     return loading is not None and loading.fault_in_policy_file(error) is not None
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], listen: Callable[[], None]) -> int:
     """Parse and call. The shell's questions for completions take typer's own way."""
     import typer
 
-    from simulator.cli.app import command
+    from simulator.cli.app import command, load
     tree = command()
     if "_BATCHSIM_COMPLETE" in os.environ:
         tree.main(arguments, prog_name="batchsim")
     try:
-        with tree.make_context("batchsim", arguments) as context:
+        with tree.make_context("batchsim", list(arguments)) as context:
+            load(tree, arguments)
+            listen()
             tree.invoke(context)
     except typer.Exit as end:
         return end.exit_code
@@ -79,15 +80,6 @@ def _run(arguments: list[str]) -> int:
         closed = isinstance(end.__context__, BrokenPipeError)
         return CLOSED_PIPE if closed else end.code if isinstance(end.code, int) else DONE
     return DONE
-
-
-def _check_text(arguments: Sequence[str]) -> None:
-    """Refuse a word with bytes that are no text: no file that we write could hold it."""
-    for word in arguments:
-        if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
-            from simulator.errors import InputError
-            raise InputError(f"{word} holds bytes that are no text here ({sys.getfilesystemencoding()}): rename it, or "
-                             "set another locale")
 
 
 def _settle_streams() -> None:

@@ -29,49 +29,55 @@ class Stopped(KeyboardInterrupt):
 
 
 class Stopper:
-    """What has been heard of.
+    """Hears what is asked from outside, from `listen` on.
 
     Attributes:
-        stopped: What was raised; None as long as nobody has asked. An import in C may have made another error of it.
+        stopped: What was raised; None as long as nobody has asked. Somebody's code may have made another error of it,
+            or swallowed it.
     """
 
     def __init__(self) -> None:
         self.stopped: Stopped | None = None
         self._hook = sys.unraisablehook
+        self._before: dict[int, Any] = {}
 
-    def hear(self, number: int, frame: FrameType | None) -> None:
+    def listen(self) -> None:
+        """From here on there is something to tidy up. A signal that the caller had ignored, as nohup does, stays so."""
+        if threading.current_thread() is not threading.main_thread():
+            return    # Python lets no other thread listen
+        self._before = {number: heard for number in SIGNALS
+                        if (heard := signal.getsignal(number)) is not signal.SIG_IGN}
+        for number in self._before:
+            signal.signal(number, self._hear)
+        sys.unraisablehook = self._lost
+
+    def leave(self, *, whole: bool) -> None:
+        """Hear no more. With `whole` nothing else is to come, and a signal while Python leaves ends the process."""
+        for number, heard in self._before.items():
+            signal.signal(number, signal.SIG_DFL if whole else heard)
+        sys.unraisablehook = self._hook
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
         """Unwind; who asks again means it."""
-        for each in SIGNALS:
+        for each in self._before:
             signal.signal(each, signal.SIG_DFL)
         self.stopped = Stopped(number)
         raise self.stopped
 
-    def lost(self, unraisable: Any) -> None:
+    def _lost(self, unraisable: Any) -> None:
         """Ask again where Python lets no error through, such as while it frees an object."""
         if unraisable.exc_value is None or unraisable.exc_value is not self.stopped:
             self._hook(unraisable)
             return
-        signal.signal(self.stopped.signal, self.hear)
+        signal.signal(self.stopped.signal, self._hear)
         signal.raise_signal(self.stopped.signal)
 
 
 @contextmanager
 def stoppable(*, whole: bool) -> Iterator[Stopper]:
-    """Listen meanwhile. Whom the caller told not to heed a signal, such as nohup, does not.
-
-    With `whole` this is all that the process does: a signal that comes later, while Python leaves, just ends it.
-    """
+    """One that hears, once it listens, until the end; see `Stopper.leave` for `whole`."""
     stopper = Stopper()
-    if threading.current_thread() is not threading.main_thread():
-        yield stopper    # Python lets no other thread listen
-        return
-    before = {number: heard for number in SIGNALS if (heard := signal.getsignal(number)) is not signal.SIG_IGN}
-    hook, sys.unraisablehook = sys.unraisablehook, stopper.lost
-    for number in before:
-        signal.signal(number, stopper.hear)
     try:
         yield stopper
     finally:
-        for number, heard in before.items():
-            signal.signal(number, signal.SIG_DFL if whole else heard)
-        sys.unraisablehook = hook
+        stopper.leave(whole=whole)

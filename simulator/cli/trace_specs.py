@@ -21,7 +21,7 @@ from simulator.cli.options import FILES, Common, Reading
 from simulator.cli.output import free_path
 from simulator.cli.trace_files import Force, Source, target_of, write_trace
 from simulator.errors import InputError
-from simulator.saved import write_whole
+from simulator.saved import readable, write_whole
 from traces import Kept
 from traces.fitting import written
 
@@ -50,7 +50,7 @@ def fit(name: Source, reading: Reading, common: Common,
         raise InputError(f"{path.name or output!r}: a spec is written as {' or '.join(SPECS)}")
     free_path("--output", output, force=force)
     trace = reading.load(name, common)
-    spec = traces.fit(trace, path.stem)
+    spec = traces.fit(trace, readable(path.stem))
     found = traces.kept(trace, spec, common.seed_number)
     write_whole(path, written(spec))
     if common.json:

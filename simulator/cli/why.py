@@ -70,9 +70,9 @@ def why(simulated: Simulated, common: Common,
     if directory:
         directory.check([FINDINGS, FIGURE])
         check_drawing()
+    most = values.count("--max-switches", str(MOST_SWITCHES) if max_switches is None else max_switches) or 0
     if max_switches is not None and not shapley:
         raise InputError("--max-switches has no effect: it is for --shapley")
-    most = values.count("--max-switches", str(MOST_SWITCHES) if max_switches is None else max_switches) or 0
     if end is None:
         end = next(name for name in (simulated.policy, "vllm", "static") if name != start)
     settings = simulated.knobs_for(start, end)

@@ -34,11 +34,11 @@ WRITING = (f"{RUN} --trace-events @.json", "init -o @.yaml", "trace convert tiny
            "trace fit tiny.csv -o @.yaml", f"{RUN} -o @", "report -o @.html")
 PLACES = {"a dangling link": "ln -s nowhere {}", "a loop of links": "ln -s {} {}", "a pipe": "mkfifo {}",
           "a directory": "mkdir -p {}/x", "a file of somebody": "echo mine > {}"}
-SIGNALS = ("INT", "TERM", "HUP")
-ENDED = {"INT": 130, "TERM": 143, "HUP": 129}
+SIGNALS = {"INT": 130, "TERM": 143, "HUP": 129}
+"""Each with the status of a command that hears it."""
 STOPPED = (RUN, f"{COMPARE}", "sweep --trace tiny.csv --vary max_num_seqs=1,2,3,4 --workers 2 -o out",
            "plan --trace tiny.csv --goodput ttft:500 --workers 2 -o out")
-MOMENTS = ("simulator.starting", "typer", "numpy", "traces", "simulator.scenario", "simulator.result",
+MOMENTS = ("simulator.guard", "typer", "numpy", "traces", "simulator.scenario", "simulator.result",
            "simulator.cli.complete", "pandas", "matplotlib", "joblib")
 """Modules: a signal comes when Python says that it has imported them, if it does."""
 
@@ -57,11 +57,12 @@ class Surrounding:
 
 @dataclass(frozen=True)
 class Ending:
-    """What came of it: the status, the words on stderr, and what was left beside the trace."""
+    """What came of it: the status, the words on stderr, drafts that were left, and whether a signal was sent."""
 
     status: int
     err: str
     left: tuple[str, ...]
+    sent: bool = False
 
 
 def surroundings() -> Iterator[Surrounding]:
@@ -79,6 +80,8 @@ def surroundings() -> Iterator[Surrounding]:
                                              "grep -v ^written words >&2; exit $status")
     for command in WRITING:
         for place, make in PLACES.items():
+            if command.endswith("@") and place == "a directory":
+                continue    # that is where it goes
             name = re.search(r"@\S*", command)[0].replace("@", "place")    # type: ignore[index]
             yield Surrounding(f"written to {place}", f"{make.format(name, name)}; B {command.replace('@', 'place')}",
                               (2,))
@@ -92,7 +95,7 @@ def surroundings() -> Iterator[Surrounding]:
                       "    pass\\r\\n' > p.py; B run --trace tiny.csv --policy p.py:Mine >seen")
     yield Surrounding("name that is no text", "cp tiny.csv $'a\\xff.csv'; B run --trace $'a\\xff.csv'", (2,))
     yield Surrounding("name with a newline", "cp tiny.csv $'a\\nb.csv'; B compare --trace $'a\\nb.csv' --quiet >seen")
-    yield Surrounding("two at once", f"B {COMPARE} --quiet >seen & B {COMPARE} --quiet >seen; wait %1 && "
+    yield Surrounding("two at once", f"B {COMPARE} --quiet >seen & B {COMPARE} --quiet >seen; wait $! && "
                       f"B {COMPARE} --quiet >seen")
 
 
@@ -107,21 +110,31 @@ def end_of(line: str, folder: Path) -> Ending:
 
 
 def stopped(command: str, name: str, moment: str, folder: Path) -> Ending:
-    """Send the whole group a signal when a module has been imported; without that moment it ends by itself."""
+    """Send the whole group a signal when a module has been imported; where it never is, the command ends by itself."""
     folder.mkdir()
     (folder / "tiny.csv").write_text(TRACE)
-    words = []
+    words, sent = [], False
     with subprocess.Popen([sys.executable, "-X", "importtime", "-m", "simulator.cli", *command.split()], cwd=folder,
                           env=_bare(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                          start_new_session=True) as run:
+                          start_new_session=True, preexec_fn=_hears_ctrl_c) as run:
         assert run.stderr is not None
         for line in run.stderr:
             if not line.startswith("import time:"):
                 words.append(line)
-            elif moment and line.rpartition("|")[2].strip() == moment:
+            elif not sent and line.rpartition("|")[2].strip() == moment:
                 os.killpg(run.pid, getattr(signal, f"SIG{name}"))
-                moment = ""
-    return Ending(run.returncode, "".join(words), _left(folder))
+                sent = True
+    return Ending(run.returncode, "".join(words), _left(folder), sent)
+
+
+def endings(name: str, ending: Ending) -> tuple[int, ...]:
+    """The statuses that a signal may lead to: a command that does not listen yet, or no more, is ended by it."""
+    return (SIGNALS[name], -getattr(signal, f"SIG{name}")) if ending.sent else (0, 1)
+
+
+def _hears_ctrl_c() -> None:
+    """A shell has what it runs in the background ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wrong(ending: Ending, statuses: tuple[int, ...]) -> str:

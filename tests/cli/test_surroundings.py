@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from pathlib import Path
 
 import pytest
 from surroundings import (
-    ENDED,
     MOMENTS,
     RUN,
     SIGNALS,
@@ -16,6 +14,7 @@ from surroundings import (
     Ending,
     Surrounding,
     end_of,
+    endings,
     stopped,
     surroundings,
     wrong,
@@ -24,7 +23,7 @@ from surroundings import (
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, /dev/full and signals as Linux has them")
 SLOW = ("compare", "why", "explain", "sweep", "plan")
 SOME = [each for each in surroundings() if not any(word in each.line for word in SLOW)][5::9]
-AT_ONCE = [("INT", "simulator.starting"), ("TERM", "numpy"), ("HUP", "simulator.result")]
+AT_ONCE = [("INT", "simulator.guard"), ("INT", "simulator.result"), ("TERM", "numpy"), ("HUP", "simulator.scenario")]
 
 
 def test_what_is_wrong_is_seen() -> None:
@@ -48,7 +47,9 @@ def test_all_surroundings(each: Surrounding, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "moment"), AT_ONCE)
 def test_a_signal_at_once(name: str, moment: str, tmp_path: Path) -> None:
-    assert wrong(stopped(RUN, name, moment, tmp_path / "here"), _ends(name)) == ""
+    ending = stopped(RUN, name, moment, tmp_path / "here")
+    assert ending.sent
+    assert wrong(ending, endings(name, ending)) == ""
 
 
 @pytest.mark.slow
@@ -56,9 +57,6 @@ def test_a_signal_at_once(name: str, moment: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", SIGNALS)
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_signal_at_any_moment(command: str, name: str, moment: str, tmp_path: Path) -> None:
-    assert wrong(stopped(command, name, moment, tmp_path / "here"), _ends(name)) == ""
+    ending = stopped(command, name, moment, tmp_path / "here")
+    assert wrong(ending, endings(name, ending)) == ""
 
-
-def _ends(name: str) -> tuple[int, ...]:
-    """One that listens already ends with a status, one that does not yet by the signal; one may have been done."""
-    return ENDED[name], -getattr(signal, f"SIG{name}"), 0, 1

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 
 from markdown import table
-from surroundings import ENDED, MOMENTS, SIGNALS, STOPPED, Ending, end_of, stopped, surroundings, wrong
+from surroundings import MOMENTS, SIGNALS, STOPPED, Ending, end_of, endings, stopped, surroundings, wrong
 
 COLUMNS = ("what", "calls", "exit statuses", "faults")
 
@@ -26,7 +26,8 @@ def tried(folder: Path) -> Iterator[tuple[str, str, Ending, tuple[int, ...]]]:
         yield each.what, each.line, end_of(each.line, folder / str(number)), each.statuses
     for name, command, moment in product(SIGNALS, STOPPED, MOMENTS):
         ending = stopped(command, name, moment, folder / f"{name}{STOPPED.index(command)}{moment}")
-        yield f"SIG{name}, at {len(MOMENTS)} moments", command, ending, (ENDED[name], *range(-15, 2))
+        what = f"SIG{name}" if ending.sent else "a signal that never came"
+        yield what, f"{command}, at {moment}", ending, endings(name, ending)
 
 
 def main() -> None:

@@ -22,6 +22,8 @@ WATCH_S = 1
 """How often a process looks whether its parent is there."""
 
 
+UNHEARD = {signal.SIGINT, signal.SIGHUP} if hasattr(signal, "SIGHUP") else {signal.SIGINT}
+"""What a terminal sends to all processes at once."""
 QUIET = "ignore:resource_tracker"
 """What Python is told so that joblib, tidying up after a run that was killed, does not talk of it."""
 
@@ -42,18 +44,21 @@ def opened(workers: int, traces: Sequence[Trace]) -> Iterator[Session]:
             with warnings.catch_warnings(action="ignore"):
                 answers.close()
 
-    yield Session(traces, run, (TerminatedWorkerError,))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "A worker stopped", UserWarning)    # one that was idle; another one starts
+        yield Session(traces, run, (TerminatedWorkerError,))
 
 
 @contextmanager
 def _deaf_children() -> Iterator[None]:
-    """Processes that start meanwhile leave Ctrl-C to this one, which ends them, and heeds it when they have started."""
+    """Processes that start meanwhile leave Ctrl-C to this one, which ends them, and heeds it once they have started."""
     told = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = f"{told},{QUIET}" if told else QUIET
     masked = hasattr(signal, "pthread_sigmask")
     if masked:
-        resource_tracker.ensure_running()    # it would take the mask away
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, UNHEARD)
+        resource_tracker.ensure_running()    # when it starts, it takes SIGINT out of the mask
+        signal.pthread_sigmask(signal.SIG_BLOCK, UNHEARD)
     try:
         yield
     finally:
