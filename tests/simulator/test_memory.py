@@ -14,6 +14,7 @@ from simulator.errors import InputError
 from simulator.memory import UNLIMITED, Contiguous, Paged
 from simulator.memory.ahead import PagedAhead
 from simulator.memory.contiguous import RESERVES, reservation, size_rule
+from simulator.memory.radix import Radix
 from simulator.memory.reserved import Reserved
 from simulator.memory.spaces import SPACES, Buddy, Counted, FirstFit
 from simulator.request import Request
@@ -260,6 +261,7 @@ def test_what_requests_hold_when_they_hold_most() -> None:
     prompt, output, declared = (np.array(lengths) for lengths in ([4, 4, 3], [1, 2, 2], [1, 2, 7]))
     assert Reserved(9, 4).footprint(prompt, output, declared).tolist() == [1, 2, 3]    # 4, 5 and 9 tokens
     assert PagedAhead(9, 4, ahead=1).footprint(prompt, output, declared).tolist() == [1, 2, 2]    # 4, 6 and 5
+    assert Radix(9, 4).footprint(prompt, output, declared).tolist() == [1, 2, 1]    # 4, 5 and 4
     assert PagedAhead(9, 4, declared=True).footprint(prompt, output, declared).tolist() == [2, 2, 3]    # 5, 6 and 10
 
 

@@ -48,6 +48,8 @@ def test_texts_are_cut_and_compared_by_blocks() -> None:
     assert common(text, [("a", 0, 2), ("c", 2, 9)]) == 2
     assert common(text, [("a", 0, 3), ("b", 3, 9)]) == 5
     assert common(text, [("c", 0, 3)]) == 0
+    assert common(text, [("c", 0, 3), ("b", 3, 5)]) == 0, "where the beginnings differ, nothing is in common"
+    assert cut([*text, ("c", 5, 9)], 6) == ([*text, ("c", 5, 6)], [("c", 6, 9)])
 
 
 # The trie
@@ -76,6 +78,29 @@ def test_who_is_pinned_stays_with_all_above_it() -> None:
     trie.unpin(node)
     assert trie.locked == 0
     assert trie.evict(99) == 6
+
+
+def test_who_is_let_go_twice_is_evicted_once() -> None:
+    trie = Trie()
+    trie.insert([("a", 0, 4)])
+    for _ in range(2):
+        node, _ = trie.find([("a", 0, 4)])
+        trie.pin(node)
+        trie.unpin(node)
+    assert (trie.evict(9), trie.blocks, trie.evict(9)) == (4, 0, 0)
+
+
+def test_two_who_share_two_blocks_beside_one_of_their_own() -> None:
+    memory = PromptCached(20, 4)
+    one, two, three = (request(index, 9, 4, p=8) for index in range(3))    # 12 tokens in 3 blocks
+    assert (memory.cached(one), memory.demand(one, 9)) == (0, 3)
+    assert memory.grow(one, 9)
+    memory.release(one)
+    assert (memory.empty, memory.evictable, memory.cached(two), memory.demand(two, 1)) == (18, 2, 8, 3)
+    assert memory.grow(two, 1)
+    assert (memory.empty, memory.evictable, memory.cached(three), memory.demand(three, 1)) == (17, 0, 8, 1)
+    assert memory.grow(three, 1)
+    assert (memory.used, memory.empty, memory.shared_tokens, memory.promised) == (4, 16, 8, 16)
 
 
 # The memory against tokens one by one

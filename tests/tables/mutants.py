@@ -37,7 +37,7 @@ PARTS: dict[str, tuple[str, str]] = {
     "memory, trees": ("memory/prompts memory/radix memory/tree memory/trie",
                       "prompts radix sglang sglang_decisions tgi_decisions"),
     "policies, in common": ("policies/__init__ policies/base policies/loading policies/making",
-                            "every_policy limits setup cli/test_policy_files cli/test_cli_values vllm"),
+                            "policy_base every_policy limits setup scenario_files cli/test_policy_files vllm"),
     "static": ("policies/static policies/whole_batch", "static hybrid ft dynamic limits setup layouts"),
     "dynamic": ("policies/dynamic", "dynamic limits setup"),
     "ft": ("policies/ft", "ft limits setup"),
@@ -93,7 +93,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--sample", type=int, default=25, help="changes of each module; 0: all (default 25)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--budget", type=float, default=6.0, help="seconds of tests for each change (default 6)")
+    parser.add_argument("--budget", type=float, default=15.0, help="seconds of tests for each change (default 15)")
     return parser.parse_args(arguments)
 
 

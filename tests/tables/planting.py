@@ -3,7 +3,8 @@
 A fork gets the changed code of the module's functions and runs the tests that pass through the changed lines, those
 first that noticed most until then. What is outside of all functions is planted before anything is imported, so that a
 fork of the empty process collects a few files anew. A test that runs ten times as long as it did counts as one that
-notices. Examples of hypothesis are few here, always the same, and never shrunk.
+notices. Examples of hypothesis are few at first, always the same, and never shrunk; an error that nobody notices then
+meets all examples that the tests have.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from mutation import Mutant
 Answer = TypeVar("Answer")
 
 EXAMPLES = 10
-"""Examples of each hypothesis test."""
+"""Examples of each hypothesis test at first."""
 OFTEN = 15
 """Calls of a function by a test after which its lines are no longer watched."""
-LONGEST = 1.5
+LONGEST = 5.0
 """CPU seconds, watched, beyond which a test is not asked."""
 PATIENCE = 10
 """A test may take so many times its usual CPU time, and two seconds."""
@@ -94,7 +95,8 @@ class Field:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.items = [item for item in session.items if not item.get_closest_marker("xfail")]
         for item in self.items:
-            _fewer_examples(item)
+            if examples(item):
+                limit(item, EXAMPLES)
         gc.collect()
         self.functions = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
         gc.freeze()    # a fork that collects its garbage need not copy what is there already
@@ -118,13 +120,21 @@ class Field:
         return None
 
 
-def _fewer_examples(item: pytest.Item) -> None:
+def examples(item: pytest.Item) -> int:
+    """Examples that a hypothesis test asks for; 0 for any other test."""
     function = getattr(item, "function", None)
-    if hasattr(function, "hypothesis"):
-        usual = function._hypothesis_internal_use_settings
-        function._hypothesis_internal_use_settings = settings(
-            usual, max_examples=min(usual.max_examples, EXAMPLES), phases=(Phase.explicit, Phase.generate),
-            report_multiple_bugs=False)
+    if not hasattr(function, "hypothesis"):
+        return 0
+    usual: settings = vars(function).setdefault("usual", function._hypothesis_internal_use_settings)
+    return usual.max_examples
+
+
+def limit(item: pytest.Item, most: int) -> None:
+    """Let a hypothesis test draw so many examples at most, and shrink none."""
+    function = item.function    # type: ignore[attr-defined]
+    function._hypothesis_internal_use_settings = settings(
+        function.usual, max_examples=min(examples(item), most), phases=(Phase.explicit, Phase.generate),
+        report_multiple_bugs=False)
 
 
 def collected(tests: Sequence[str], work: Callable[[Field], Answer]) -> Answer:
@@ -210,15 +220,22 @@ class Ground:
 
     def plant(self, at: Field, mutant: Mutant) -> str:
         """The test that notices an error inside a function; "" if none does."""
-        names = self.tests(mutant)
         by_name = {item.nodeid: item for item in at.items}
-        noticed = forked(lambda: self._noticed(at, mutant, [by_name[name] for name in names]))
-        return self._told(noticed)
+        items = [by_name[name] for name in self.tests(mutant)]
+        by = self._told(forked(lambda: self._noticed(at, mutant, items)))
+        if not by and (drawn := [item for item in items if examples(item) > EXAMPLES]):
+            by = self._told(forked(lambda: self._noticed(at, mutant, drawn, all_examples=True)))
+        return by
 
-    def _noticed(self, at: Field, mutant: Mutant, items: Sequence[pytest.Item]) -> tuple[str | None]:
+    def _noticed(self, at: Field, mutant: Mutant, items: Sequence[pytest.Item],
+                 all_examples: bool = False) -> tuple[str | None]:
         _limit()
         swap(mutant, self.root, at.functions)
-        return (at.run(items, self._patience),)
+        times = 1.0
+        for item in items if all_examples else ():
+            limit(item, most := examples(item))
+            times = max(times, most / EXAMPLES)
+        return (at.run(items, lambda name: times * self._patience(name)),)
 
     def plant_early(self, mutant: Mutant) -> str:
         """The same for an error that acts when its module is imported: the files of its tests are collected anew."""
