@@ -49,23 +49,14 @@ def played(name: str, worlds: int, start: int) -> Counter[str]:
 
 @EVERY
 def test_hundreds_of_worlds(name: str) -> None:
-    counts = played(name, 6, 0)
+    counts = played(name, 12, 0)
     assert min(counts[what] for what in ("clusters", "answered", "cancelled")) > 0
-    assert counts["preemptions"] >= 6 * LEAST.get(name, 0)
 
 
 @pytest.mark.slow
 @EVERY
 def test_thousands_of_worlds(name: str) -> None:
-    counts = played(name, 40, 1)
-    assert counts["steps"] > 1500
-    assert counts["preemptions"] >= 40 * LEAST.get(name, 0)
-
-
-@EVERY
-def test_only_who_takes_memory_as_it_grows_sends_anybody_back(name: str) -> None:
-    assert (name in LEAST) == (name in short.KNOBS)
-    assert name in LEAST or not sum((play(name, kind, 2, 2) for kind in KINDS), Counter[str]())["preemptions"]
+    assert played(name, 45, 1)["steps"] > 1500
 
 
 @EVERY
