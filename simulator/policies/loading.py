@@ -62,11 +62,11 @@ def _module_of(path: Path) -> ModuleType:
 
 
 def _run(path: Path, source: bytes, name: str) -> None:
-    """Run a file's source. It must be in sys.modules meanwhile: dataclasses look themselves up there."""
+    """Run a file's source, by its own `__future__`. It must be in sys.modules meanwhile: dataclasses look there."""
     module = sys.modules[name] = ModuleType(name)
     module.__file__ = str(path)
     try:
-        exec(compile(source, str(path), "exec"), module.__dict__)
+        exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise InputError(f"policy file {_where(path, error)}: {_told(error)}") from error

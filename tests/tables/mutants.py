@@ -35,7 +35,7 @@ PARTS: dict[str, tuple[str, str]] = {
     "memory, contiguous": ("memory/contiguous memory/spaces", "memory layouts orca static"),
     "memory, prefixes": ("memory/prefix memory/line", "prefix prefix_random prefixes decisions"),
     "memory, trees": ("memory/prompts memory/radix memory/tree memory/trie",
-                      "prompts radix sglang sglang_decisions tgi_decisions"),
+                      "memory prompts radix sglang sglang_decisions tgi_decisions"),
     "policies, in common": ("policies/__init__ policies/base policies/loading policies/making",
                             "policy_base every_policy limits setup scenario_files cli/test_policy_files vllm"),
     "static": ("policies/static policies/whole_batch", "static hybrid ft dynamic limits setup layouts"),
