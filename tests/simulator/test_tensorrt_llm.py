@@ -294,6 +294,32 @@ def test_any_world_keeps_the_invariants_and_is_as_the_rules_read(
     event(f"paused: {any(tick.preempted for tick in world.ticks)}")
 
 
+RARE: list[tuple[list[Row], dict[str, Any], int]] = [
+    ([(0, 2, 8, 11), (10, 10, 9, 9)], {"tokens_per_block": 4, "max_num_tokens": 11}, 20),
+    ([(0, 10, 8, 8), (0, 9, 10, 13), (10, 10, 8, 8)],
+     {"tokens_per_block": 4, "max_num_tokens": 10, "max_batch_size": 2}, 24),
+    ([(10, 2, 10, 10), (20, 7, 9, 12), (23, 10, 9, 9)],
+     {"tokens_per_block": 2, "max_num_tokens": 11, "two_step_look_ahead": True}, 24),
+    ([(0, 8, 6, 9), (0, 9, 10, 10), (0, 2, 8, 8), (47, 1, 8, 8)],
+     {"tokens_per_block": 4, "max_num_tokens": 10, "enable_chunked_prefill": True, "max_batch_size": 3}, 20),
+    ([(10, 1, 4, 4), (10, 2, 5, 5)], {"tokens_per_block": 1, "max_num_tokens": 20, "max_batch_size": 2}, 8),
+    ([(3, 9, 8, 8), (3, 3, 3, 3), (3, 1, 4, 7), (3, 2, 4, 4)],
+     {"tokens_per_block": 4, "max_num_tokens": 10, "enable_chunked_prefill": True, "two_step_look_ahead": True}, 28),
+    ([(47, 7, 7, 7), (57, 9, 9, 12), (57, 5, 9, 12), (67, 2, 4, 4)],
+     {"tokens_per_block": 4, "max_num_tokens": 10, "enable_chunked_prefill": True}, 28),
+]
+"""Worlds with pauses in which a rule decides that decides nothing in thousands of others; found by planting errors."""
+
+
+@pytest.mark.parametrize(("rows", "knobs", "capacity"), RARE)
+def test_where_a_rule_seldom_decides_it_is_as_the_rules_read(rows: list[Row], knobs: dict[str, Any],
+                                                             capacity: int) -> None:
+    policy = TensorRtLlm(capacity_scheduler_policy="MAX_UTILIZATION", **knobs)
+    world = play_both(rows, policy, capacity=capacity)
+    assert any(tick.preempted for tick in world.ticks)
+    assert world.log == play(rows, Rules(**policy.settings()), capacity=capacity, exact=True).log
+
+
 def test_fast_mode_asks_far_less_often() -> None:
     rows = [(0, 20, 60), (0, 20, 90), (500, 20, 70)]
     for rule in ("GUARANTEED_NO_EVICT", "MAX_UTILIZATION", "STATIC_BATCH"):
