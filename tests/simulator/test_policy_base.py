@@ -71,10 +71,11 @@ def test_what_names_a_policy_again(tmp_path: Path) -> None:
     assert reference_of(Renamed()) is None
 
 
+@pytest.mark.parametrize("first", ["", "from __future__ import annotations\n"])
 @pytest.mark.parametrize(("hint", "fine"), [("int", False), ("ClassVar", True), ("ClassVar[int]", True)])
-def test_a_knob_in_a_file_without_postponed_hints_needs_a_dataclass(hint: str, fine: bool, tmp_path: Path) -> None:
+def test_a_knob_in_a_file_needs_a_dataclass(hint: str, fine: bool, first: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
-    file.write_text("from typing import ClassVar\nfrom simulator.policies import Policy\n\n\nclass Mine(Policy):\n"
+    file.write_text(f"{first}from typing import ClassVar\nfrom simulator.policies import Policy\n\n\nclass Mine(Policy):\n"
                     f"    patience: {hint} = 3\n\n    def plan(self, queue, memory, now):\n        return None\n")
     if fine:
         assert reference_of(make_policy(f"{file}:Mine")) == f"{file}:Mine"

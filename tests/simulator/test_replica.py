@@ -44,10 +44,12 @@ def answering(answer: Callable[[AllIn, Queue, Memory, int], object]) -> Policy:
 class FourAtATime(AllIn):
     """Asks for four steps at once, as multi-step schedulers do. It cannot know when somebody finishes."""
 
+    at_once: int = 4
+
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | Wait | None:
         step = super().plan(queue, memory, now)
         if isinstance(step, Step) and not step.chunks:
-            step.times, step.blocked = 4, "batch"
+            step.times, step.blocked = self.at_once, "batch"
         return step
 
 
@@ -67,6 +69,12 @@ def test_a_step_may_do_no_more_than_send_somebody_back() -> None:
     world = play([(0, 4, 3)], answering(sends_back), capacity=160, verify=False)
     assert world.log == [
         "0: 0+4 | emit 0", "10: wait 0 | preempt 0", "20: 0+5 | emit 0", "30: 0+1 | emit 0 | leave 0"]
+
+
+def test_a_step_is_repeated_as_often_as_it_asks_for() -> None:
+    for at_once, steps in ((4, [1, 4, 4, 1]), (2, [1, 2, 2, 2, 2, 1]), (1, [1] * 10)):
+        world = play_both([(0, 4, 10)], FourAtATime(at_once=at_once), capacity=16 * 50)
+        assert [tick.steps for tick in world.ticks] == steps
 
 
 def test_a_repeated_step_stops_at_the_first_finish() -> None:

@@ -27,7 +27,7 @@ PARTS: dict[str, tuple[str, str]] = {
     "step": ("step", f"{QUEUE} pipeline ft sglang"),
     "request": ("request", f"{QUEUE} batch request"),
     "batch": ("batch", f"{QUEUE} batch"),
-    "replica": ("replica passes stretch", f"{QUEUE} batch counts pipeline overheads static"),
+    "replica": ("replica passes stretch", f"{QUEUE} batch counts pipeline overheads static wicked"),
     "metrics": ("metrics", "metrics result"),
     "ledger": ("ledger", "ledger"),
     "memory, paged": ("memory/base memory/paged memory/ahead memory/reserved",
