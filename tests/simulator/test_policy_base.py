@@ -76,7 +76,8 @@ def test_what_names_a_policy_again(tmp_path: Path) -> None:
 def test_a_knob_in_a_file_needs_a_dataclass(hint: str, fine: bool, first: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(f"{first}from typing import ClassVar\n\nfrom simulator.policies import Policy\n\n\n"
-                    f"class Mine(Policy):\n    patience: {hint} = 3\n\n    def plan(self, queue, memory, now):\n        return None\n")
+                    f"class Mine(Policy):\n    patience: {hint} = 3\n\n"
+                    "    def plan(self, queue, memory, now):\n        return None\n")
     if fine:
         assert reference_of(make_policy(f"{file}:Mine")) == f"{file}:Mine"
     else:
