@@ -52,7 +52,7 @@ COMMANDS: Menu = {
 }
 GROUPS: Mapping[str, tuple[str, Menu]] = {
     "trace": ("Look into traces, cut, convert, draw and fetch them.", {
-        "describe": ("trace:describe", "Rows, rejects, span, rate, burstiness, lengths, arrivals over time and slot "
+        "describe": ("trace:describe", "Rows, rejects, span, rate, variation of the gaps, lengths, arrivals over time and slot "
                                        "utilisation of a trace."),
         "convert": ("trace_files:convert", "Write a trace in the format of OUT's ending, with every row and every "
                                            "column."),
