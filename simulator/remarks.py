@@ -35,6 +35,8 @@ def remarks(result: Result, summary: Mapping[str, Any] | None = None) -> list[st
         lines.insert(0, f"{SKIPPED}: {summary['skipped']:,}")
     if result.scenario.load == "saturated" and (result.scenario.ttft_timeout or result.scenario.request_timeout):
         lines.append("a client that saturates waits for ever: its timeouts are not used; --load trace uses them")
+    lines += [f"{name} of {result.policy.name} has no effect beside its other knobs"
+              for name in result.policy.unheeded()]
     if summary["aborted"]:
         lines.insert(0, f"aborted: {TIMED_OUT}: {summary['aborted']:,}")
     if summary["failed"]:

@@ -14,6 +14,8 @@ from types import FrameType
 from typing import Any
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+SOON_S = 0.01
+"""When Python is out of where it lets no error through."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -68,9 +70,13 @@ class Stopper:
         """Ask again where Python lets no error through, such as while it frees an object."""
         if unraisable.exc_value is None or unraisable.exc_value is not self.stopped:
             self._hook(unraisable)
-            return
-        signal.signal(self.stopped.signal, self._hear)
-        signal.raise_signal(self.stopped.signal)
+        elif hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, self._again)
+            signal.setitimer(signal.ITIMER_REAL, SOON_S)
+
+    def _again(self, number: int, frame: FrameType | None) -> None:
+        assert self.stopped is not None
+        raise self.stopped
 
 
 @contextmanager

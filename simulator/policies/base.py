@@ -131,6 +131,10 @@ class Policy:
         """Knob names and their defaults."""
         return {field.name: field.default for field in fields(cls) if field.init}
 
+    def unheeded(self) -> tuple[str, ...]:
+        """Knobs that are set and decide nothing, as the others are."""
+        return ()
+
     def settings(self) -> dict[str, Any]:
         """Knob names and their present values."""
         return {name: getattr(self, name) for name in self.knobs()}

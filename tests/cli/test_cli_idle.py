@@ -67,3 +67,12 @@ def test_what_one_point_of_a_sweep_heeds_is_heeded(batchsim: Call) -> None:
 def test_what_is_idle_is_a_field() -> None:
     full = Scenario(load="saturated", kv_capacity_tokens=100, scheduler_overhead={"tgi": (1, 1)})
     assert {"rate_scale", "router", "scheduler_overhead"} < set(idle(full)) < {*FIELDS}
+
+
+@pytest.mark.parametrize(("knobs", "told"), [
+    ("max_batch_size=2", True), ("max_waiting_tokens=3", True), ("block_size=16", False),
+    ("max_batch_size=2 --set support_chunking=false", False)])
+def test_a_knob_without_effect_is_told_of(knobs: str, told: bool, batchsim: Call) -> None:
+    status, out, _ = batchsim("run", "--num-prompts", "3", "--policy", "tgi", "--set", *knobs.split())
+    assert status == 0
+    assert ("of tgi has no effect beside its other knobs" in out) == told

@@ -65,3 +65,39 @@ def test_a_completion_script_for_the_shell() -> None:
     run = shell("batchsim --show-completion")
     assert run.returncode == 0
     assert "_BATCHSIM_COMPLETE=complete_bash" in run.stdout
+
+
+ASKS = """
+import signal
+from simulator.policies import Vllm
+
+class Dying:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+class Asks(Vllm):
+    def plan(self, queue, memory, now):
+        global asked
+        if not globals().get("asked"):
+            asked = True
+            {way}
+        return super().plan(queue, memory, now)
+"""
+
+
+@pytest.mark.parametrize("way", [
+    "signal.raise_signal(signal.SIGTERM)", "Dying()",
+    "\n            try:\n                signal.raise_signal(signal.SIGTERM)\n            except BaseException:\n"
+    "                pass"], ids=["raised", "where no error gets through", "swallowed"])
+def test_who_asks_a_process_to_end_is_heard(way: str, tmp_path: Path) -> None:
+    (tmp_path / "asks.py").write_text(ASKS.format(way=way))
+    run = shell(f"batchsim run --num-prompts 5 --policy {tmp_path}/asks.py:Asks > {tmp_path}/out")
+    assert (run.returncode, run.stderr) == (143, "batchsim: stopped by SIGTERM\n")
+
+
+def test_whom_nohup_starts_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "asks.py").write_text(ASKS.format(way="signal.raise_signal(signal.SIGHUP)"))
+    line = f"batchsim run --num-prompts 5 --policy {tmp_path}/asks.py:Asks > {tmp_path}/out"
+    assert shell(line).returncode == 129
+    unheard = shell(f"trap '' HUP; {line}")
+    assert (unheard.returncode, unheard.stderr) == (0, "")

@@ -15,13 +15,12 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from drawn import plain
+from drawn import plain, short
 from drawn.checks import check
 from drawn.hearing import heard
 from drawn.knobs import KNOBS
 from drawn.play import play
 from drawn.scenarios import KINDS
-from drawn.short import LEAST
 from worlds import Affine, trace_of
 
 from simulator import passes, sending, serving, summary, tenancy
@@ -42,8 +41,8 @@ def played(name: str, worlds: int, start: int) -> Counter[str]:
     worlds = int(EXAMPLES or worlds)
     counts = sum((play(name, kind, worlds, start) for kind in KINDS), Counter[str]())
     assert counts["worlds"] > 4 * (counts["refused"] + counts["stalled"])
-    assert counts["preemptions"] >= worlds * LEAST.get(name, 0)
-    assert (counts["preemptions"] > 0) == (name in LEAST)
+    assert counts["preemptions"] >= worlds * short.LEAST.get(name, 0)
+    assert (counts["preemptions"] > 0) == (name in short.LEAST)
     return counts
 
 

@@ -21,6 +21,8 @@ from simulator.request import Request
 from simulator.step import Queue, Step
 
 MOST_PREFILL_TOKENS = 4096
+WHOLE_PROMPTS = ("max_batch_size", "waiting_served_ratio", "max_waiting_tokens")
+"""Knobs that the engine heeds where prompts are computed whole, and only there."""
 
 
 @dataclass
@@ -120,6 +122,12 @@ class Tgi(Policy):
         chunking = not self.requires_padding if self.support_chunking is None else self.support_chunking
         cap = UNLIMITED if chunking else self.max_batch_size or UNLIMITED
         return min(cap, self.max_concurrent_requests)
+
+    def unheeded(self) -> tuple[str, ...]:
+        """Where prompts come in chunks, nothing waits for a batch of them."""
+        default = self.knobs()
+        idle = (name for name in WHOLE_PROMPTS if getattr(self, name) != default[name])
+        return tuple(idle) if self.support_chunking else ()
 
     @property
     def longest_prompt(self) -> int:
