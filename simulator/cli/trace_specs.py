@@ -20,8 +20,9 @@ from simulator.cli.lines import note
 from simulator.cli.options import FILES, Common, Reading
 from simulator.cli.output import free_path
 from simulator.cli.trace_files import Force, Source, target_of, write_trace
+from simulator.documents import readable
 from simulator.errors import InputError
-from simulator.saved import readable, write_whole
+from simulator.saved import write_whole
 from traces import Kept
 from traces.fitting import written
 

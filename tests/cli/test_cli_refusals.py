@@ -150,7 +150,7 @@ def test_a_missing_column_is_named(refused: Refused, tmp_path: Path) -> None:
 
 
 def test_a_name_that_would_break_the_line_is_escaped(refused: Refused) -> None:
-    assert refused("run", "--policy", "a\nb\x1b[31m") == r"unknown policy 'a b\x1b[31m' (known: " + KNOWN
+    assert refused("run", "--policy", "a\nb\x1b[31m") == r"unknown policy 'a\nb\x1b[31m' (known: " + KNOWN
 
 
 @pytest.fixture
