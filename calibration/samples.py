@@ -116,7 +116,7 @@ class SampleFile:
     def _check(self, head: Any) -> None:
         for key, value in self._what.items():
             if not isinstance(head, Mapping):
-                raise InputError(f"{self._path} does not say what was calibrated: start without --resume")
+                raise InputError(f"{self._path} holds no samples of a calibration: start without --resume")
             if head.get(key) != value:
                 raise InputError(f"{self._path} was begun with {key} {head.get(key)!r}, not {value!r}: say so again, "
                                  "or start without --resume")

@@ -24,7 +24,7 @@ Signed = NewType("Signed", float)
 """A number that may be below 0."""
 MOST_NUMBER, MOST_WHOLE = 1e18, 1 << 60
 """More than anything here has, and few enough to reckon with."""
-MOST_YAML, SMALL = 1 << 20, 1 << 16
+MOST_YAML, SMALL = 1 << 20, 2000
 """Characters of a file, and of one that the slower loader reads again to say better what is wrong."""
 
 

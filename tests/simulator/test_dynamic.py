@@ -11,7 +11,7 @@ from worlds import World, play, play_both
 
 from cost_models import Constant
 from simulator.deployment import Deployment
-from simulator.errors import InputError
+from simulator.errors import InputError, PolicyError
 from simulator.policies import DynamicBatching, StaticBatching
 
 US, MS = 1_000, 1_000_000
@@ -160,7 +160,7 @@ def test_without_delay_and_preferred_sizes_it_is_static_batching(gaps: list[tupl
 def test_a_wait_to_the_end_of_the_clock_and_beyond_it_ends() -> None:
     """A lone request of the last year that the clock counts is waited for longer than that: a refusal, and no hang."""
     patient = DynamicBatching(max_batch_size=2, max_queue_delay_microseconds=(1 << 60) // 1000)
-    with pytest.raises(InputError, match="146 years"):
+    with pytest.raises(PolicyError, match="146 years"):
         play(arrivals((1 << 62) - 1), patient)
 
 
