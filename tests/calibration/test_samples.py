@@ -29,6 +29,7 @@ def test_a_line_that_was_cut_off_is_timed_again(tmp_path: Path) -> None:
 def test_a_file_of_something_else_is_refused_and_keeps_every_byte(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "diary.txt"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"diary.txt (holds no samples of a calibration|was begun with model 'large')"):
+    said = "does not say what was calibrated|holds no samples of a calibration|was begun with model 'large'"
+    with pytest.raises(InputError, match=rf"diary.txt ({said})"):
         SampleFile(path, WHAT, resume=True)
     assert path.read_bytes() == content

@@ -118,7 +118,7 @@ def test_a_notebook_shows_names_as_text() -> None:
                                   "a\x1bb.json"])
 def test_no_result_is_written_outside_of_its_folder(name: str, evil: Call) -> None:
     status, _, err = evil("run", *QUESTION, "-o", "out", "--result-filename", name)
-    assert status == (2 if name else 0)
+    assert status == 2
     assert err.count("\n") == 1
     assert not Path("out.json").exists()
 
@@ -132,7 +132,8 @@ def test_a_name_that_no_file_can_have_is_one_line(evil: Call) -> None:
                  ("baseline", "save", *QUESTION, "-o", name), ("conformance", "vllm", name),
                  ("run", *QUESTION, "-o", "out", "--result-filename", name)):
         status, out, err = evil(*line)
-        assert (status, out, err.count("\n")) == (2 if status != 3 else 3, "", 1), (line[0], err)
+        told = out.partition("\n")[0]    # from Python 3.14 on such a name is only one of a file that is not there
+        assert (status, told, err.count("\n")) in ((2, "", 1), (3, "Nothing compared.", 1)), (line[0], err)
         assert "internal error" not in err, line
 
 

@@ -17,10 +17,18 @@ from markdown import table
 
 PACKAGES = ("simulator", "traces", "cost_models", "calibration")
 LEAST = 95.0
+_GPU, _TORCH = "runs on a GPU only", "is for a torch that lacks this kernel"
+_AIC = "needs the kernel tables of the extra aic"
 WHY = {
-    "calibration/attention/triton_kernels.py": "kernels, which Triton compiles for a GPU; Python never runs them",
+    "calibration/attention/flex.py": _TORCH,
+    "calibration/attention/triton_decode.py": _TORCH,
+    "calibration/attention/varlen.py": f"{_GPU}, or {_TORCH}",
+    "calibration/operating_points.py": _AIC,
+    "calibration/published/aiconfigurator.py": _AIC,
+    "calibration/workbench.py": _GPU,
+    "cost_models/aiconfigurator.py": _AIC,
 }
-"""Files of which something is not run on a machine without a GPU, and why."""
+"""Files of which something cannot run where this was measured, and why."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class Package:
         """A row of the table."""
         told = sum(count for file, count in self.gaps.items() if file in WHY)
         return (f"`{self.name}`", f"{self.statements:,}", f"{self.branches:,}", f"{self.percent:.1f}%",
-                f"{sum(self.gaps.values()) - told:,}", f"{told:,}")
+                f"{sum(self.gaps.values()):,}", f"{told:,}")
 
 
 def package_of(name: str, files: Mapping[str, Any]) -> Package:
@@ -64,7 +72,7 @@ def main(report: Path) -> int:
     """Print the tables. Exit status 1 where too little is covered."""
     files = json.loads(report.read_text(encoding="utf-8"))["files"]
     packages = [package_of(name, files) for name in PACKAGES]
-    print(table(["package", "statements", "branches", "covered", "gaps", "of a GPU"],
+    print(table(["package", "statements", "branches", "covered", "gaps", "of which told below"],
                 [package.row() for package in packages]))
     told = [(f"`{file}`", count, WHY[file]) for package in packages for file, count in package.gaps.items()
             if file in WHY]

@@ -78,7 +78,7 @@ def _watch(client: Any, futures: Futures, deserted: Event) -> None:
     def watch() -> None:
         without = 0
         while not deserted.wait(1):
-            without = 0 if client.scheduler_info()["workers"] else without + 1
+            without = 0 if client.scheduler_info().get("workers") else without + 1
             if without >= DESERTED_S:
                 deserted.set()
                 futures.abort_everything()
