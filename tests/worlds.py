@@ -288,6 +288,8 @@ class _Log:
         self._world.plans += 1
         if self._world.plans > self._world.most_plans:
             raise NeverEnds(f"{self._world.plans} plans, and no end")
+        memory = self._world.memory
+        assert memory.levels() == Memory.levels(memory), "told at one go otherwise than one by one"
         if self._keep:
             self._ticks.append(_tick(self._world, step, queue, now))
 
