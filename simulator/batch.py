@@ -65,16 +65,11 @@ class LockstepSet:
 
     def __init__(self, block_size: int, on_span: SpanSink) -> None:
         self.block_size, self.on_span = block_size, on_span
-        self.turn = self.size = 0
+        self.turn = self.size = self.context = 0
         self._steps = 0         # of the replica, those of pauses included
         self._latest = -1       # the step of the latest turn
-        self._offsets = 0
         self._crossing = [0] * block_size    # members that need a new block when turn % block_size == i
         self._due: list[tuple[int, int, Request]] = []    # (last turn, order, request); some entries are stale
-
-    @property
-    def context(self) -> int:
-        return self.size * self.turn + self._offsets
 
     @property
     def demand(self) -> int:
@@ -87,28 +82,27 @@ class LockstepSet:
 
     def join(self, request: Request, left: int) -> None:
         assert request.order is not None
-        turn = self.turn
-        offset = request._computed - turn
+        turn, computed = self.turn, request._computed
         request._set, request._joined, request._last = self, turn, turn + left - 1
         request._since = self._steps - 1
         self.size += 1
-        self._offsets += offset
-        self._crossing[-offset % self.block_size] += 1
+        self.context += computed
+        self._crossing[(turn - computed) % self.block_size] += 1
         heappush(self._due, (request._last, request.order, request))
 
     def leave(self, request: Request) -> None:
         turn, joined = self.turn, request._joined
-        offset = request._computed - joined
-        self.size -= 1
-        self._offsets -= offset
-        self._crossing[-offset % self.block_size] -= 1
-        request._computed += turn - joined
+        request._computed = computed = request._computed + turn - joined
         request._generated += turn - joined
         request._set = None
+        self.size -= 1
+        self.context -= computed
+        self._crossing[(turn - computed) % self.block_size] -= 1
         self.on_span(request.index, request._since, self._latest if turn > joined else request._since)
 
     def advance(self, steps: int) -> None:
         self.turn += steps
+        self.context += steps * self.size
         self._steps += steps
         self._latest = self._steps - 1
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cost_models import StepShape
-from simulator.memory.base import Memory
 from simulator.recorder import CODES
 from simulator.step import Queue, Step
 
@@ -74,15 +73,16 @@ def shape_of(step: Step, rows: Rows) -> StepShape:
     return made(StepShape, (decodes, context + step.spent_context, chunks, spent, "varlen"))
 
 
-def row_of(step: Step, queue: Queue, memory: Memory, rows: Rows, padded: int) -> tuple[int, ...]:
-    """The columns of the record from `decodes` to `paused`."""
+def row_of(step: Step, queue: Queue, rows: Rows, padded: int, promised: int | None, empty: int,
+           shared: int) -> tuple[int, ...]:
+    """The columns of the record from `decodes` to `paused`; the last three as the memory tells them."""
     decodes, context, chunks, prompt, redone, redoing, _ = rows
-    promised, empty, held = memory.promised, memory.empty, queue.held
+    held = queue.held
     everybody = step.decodes and len(step.chunks) == len(queue.catching_up) and not held and not queue.in_flight
     tokens = context + rows.there if everybody else resident(queue)
     return (decodes, context, len(chunks), prompt, redone, redoing, step.spent, padded,
-            len(queue.running) - len(queue.in_flight), len(held), len(queue.waiting), tokens - memory.shared_tokens,
-            -1 if promised is None else promised, -1 if empty is None else empty, CODES[step.blocked],
+            len(queue.running) - len(queue.in_flight), len(held), len(queue.waiting), tokens - shared,
+            -1 if promised is None else promised, empty, CODES[step.blocked],
             0 if step.decodes else 1)
 
 

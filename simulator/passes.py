@@ -67,20 +67,21 @@ class Passes:
             priced = self._barren(step, now)
         costs = [pricing.cost.time(priced)]
         delay = pricing.delay(step, len(queue.running)) if pricing.delays or step.delay else 0
-        row = row_of(step, queue, memory, rows, padded)
+        used, empty, shared = memory.levels()
+        row = row_of(step, queue, rows, padded, memory.promised, empty, shared)
         times = 1 if step.chunks and step.times == 1 else self._stretch.at_most(step, costs[0] + delay, now)
         if times > 1:
             costs = pricing.cost.decode_times(priced, times)
         lasts = pricing.lasting(costs, delay, priced, len(self._record.ends)) if delay or pricing.noise else costs
         start, ends = self.timed(now, lasts)
-        used = [memory.capacity - memory.free]
+        in_use = [used]
         if times > 1:
-            self._stretch.foreseen(step, ends, used)
-        if ends[-1] > LATEST or not 0 <= used[-1] <= memory.capacity:
+            self._stretch.foreseen(step, ends, in_use)
+        if ends[-1] > LATEST or not 0 <= in_use[-1] <= memory.capacity:
             self._contract.refuse_room(ends[-1], now)
         if self._watch:
             self._watch.planned(step, queue, now)
-        return Pass(step, start, ends, used, row, costs, priced, rows if padded or step.pad_to else None)
+        return Pass(step, start, ends, in_use, row, costs, priced, rows if padded or step.pad_to else None)
 
     def timed(self, now: int, lasts: list[int]) -> tuple[int, list[int]]:
         """When steps that last so long start and end: at once, and one after the other."""

@@ -52,6 +52,7 @@ class Replica:
         self._plan, self._idle = policy.plan, policy.idle
         base = Policy.leaving
         self._keeps = getattr(policy.leaving, "__func__", None) is not base    # it may keep those who have finished
+        self._tells = type(memory).computed is not Memory.computed    # it wants to hear what has been computed
         self._contract = Contract(policy, self.queue, memory)
         self.finished = 0
         self._outputs, self._watch = outputs, watch
@@ -200,7 +201,8 @@ class Replica:
         if step.chunks:
             if done := self._catch_up(step):
                 finished = sorted(finished + done, key=_order)
-            self.memory.computed(step.chunks)
+            if self._tells:
+                self.memory.computed(step.chunks)
         if finished and (self._keeps or self._cancelled):
             queue.hold(finished)
         if self._cancelled:

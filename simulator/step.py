@@ -112,16 +112,14 @@ class Queue:
             self.waiting.popleft()
         else:
             self.waiting.remove(request)
-        return self._let_in(request)
-
-    def swap_in(self) -> Request:
-        """Move the first of those swapped out to the end of the running order."""
-        return self._let_in(self.swapped.popleft())
-
-    def _let_in(self, request: Request) -> Request:
         request.order = self._admissions = order = self._admissions + 1
         self.running[order] = self.catching_up[order] = request
         return request
+
+    def swap_in(self) -> Request:
+        """Move the first of those swapped out to the end of the running order."""
+        self.waiting.appendleft(self.swapped.popleft())
+        return self.admit()
 
     def swap_out(self, request: Request, memory: Memory) -> Request:
         """Move a running request's KV out of the GPU; it waits among the swapped until it is let in again."""

@@ -65,6 +65,11 @@ class Memory(ABC):
         """Blocks that requests hold."""
         return self.capacity - self.free
 
+    def levels(self) -> tuple[int, int, int]:
+        """Blocks in use, free blocks that hold nothing (-1 where `empty` is None) and shared tokens, at one go."""
+        empty = self.empty
+        return self.used, -1 if empty is None else empty, self.shared_tokens
+
     def blocks_for(self, tokens: int) -> int:
         """Blocks that `tokens` tokens of one request take."""
         return -(-tokens // self.block_size)

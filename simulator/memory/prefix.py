@@ -51,6 +51,10 @@ class PrefixCached(Paged):
     def shared_tokens(self) -> int:
         return self._shared * self.block_size
 
+    def levels(self) -> tuple[int, int, int]:
+        line = self._line
+        return self.capacity - line.free, line.empty, self._shared * self.block_size
+
     # What a policy asks
 
     def cached(self, request: Request) -> int:
@@ -91,7 +95,8 @@ class PrefixCached(Paged):
             self._forget(hit)
 
     def release(self, request: Request, *, ahead: int = 0, returns: bool = False) -> None:
-        tokens, size = request.computed + ahead, self.block_size
+        computed, size = request._computed if request._set is None else request.computed, self.block_size
+        tokens = computed + ahead
         full, table = tokens // size, self._tables.pop(request, ())
         private = full - table[-1].high if table else full
         if private and returns:
