@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from simpy import Environment, Timeout
@@ -200,7 +201,7 @@ class Replica:
             finished = []
         if step.chunks:
             if done := self._catch_up(step):
-                finished = sorted(finished + done, key=_order)
+                finished = sorted(finished + done, key=attrgetter("order"))
             if self._tells:
                 self.memory.computed(step.chunks)
         if finished and (self._keeps or self._cancelled):
@@ -251,11 +252,6 @@ class Replica:
         self.finished += 1
         if self._on_finish:
             self._on_finish(request)
-
-
-def _order(request: Request) -> int:
-    assert request.order is not None
-    return request.order
 
 
 __all__ = ["UNLIMITED", "Replica", "Watcher"]

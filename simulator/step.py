@@ -112,14 +112,16 @@ class Queue:
             self.waiting.popleft()
         else:
             self.waiting.remove(request)
-        request.order = self._admissions = order = self._admissions + 1
-        self.running[order] = self.catching_up[order] = request
-        return request
+        return self._let_in(request)
 
     def swap_in(self) -> Request:
         """Move the first of those swapped out to the end of the running order."""
-        self.waiting.appendleft(self.swapped.popleft())
-        return self.admit()
+        return self._let_in(self.swapped.popleft())
+
+    def _let_in(self, request: Request) -> Request:
+        request.order = self._admissions = order = self._admissions + 1
+        self.running[order] = self.catching_up[order] = request
+        return request
 
     def swap_out(self, request: Request, memory: Memory) -> Request:
         """Move a running request's KV out of the GPU; it waits among the swapped until it is let in again."""

@@ -266,6 +266,8 @@ class _Log:
 
     def planned(self, step: Step, queue: Queue, now: int) -> None:
         self._world.plans += 1
+        memory = self._world.memory
+        assert memory.levels() == Memory.levels(memory), "told at one go otherwise than one by one"
         if self._keep:
             self._ticks.append(_tick(self._world, step, queue, now))
 
