@@ -52,8 +52,8 @@ COMMANDS: Menu = {
 }
 GROUPS: Mapping[str, tuple[str, Menu]] = {
     "trace": ("Look into traces, cut, convert, draw and fetch them.", {
-        "describe": ("trace:describe", "Rows, rejects, span, rate, variation of the gaps, lengths, arrivals over time and slot "
-                                       "utilisation of a trace."),
+        "describe": ("trace:describe", "Rows, rejects, span, rate, variation of the gaps, lengths, arrivals over time "
+                                       "and slot utilisation of a trace."),
         "convert": ("trace_files:convert", "Write a trace in the format of OUT's ending, with every row and every "
                                            "column."),
         "slice": ("trace_files:slice_", "Write a part of a trace: a window of time, some rows, or these rows of that "
