@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import HealthCheck, settings
 from worlds import SHARED
 
 os.environ.setdefault("SOURCE_DATE_EPOCH", "1800000000")    # two results of one run have the same bytes
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)    # whoever starts the tests may ignore it; what they start shall not
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None, print_blob=False,
                           suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 settings.load_profile("repeatable")

@@ -66,7 +66,7 @@ def harmless(text: str) -> bool:
     ("sweep", "--policy", "evil.py:Evil", "--vary", "seed=1,2", "-o", "out")])
 def test_no_terminal_and_no_page_obeys_a_name(line: tuple[str, ...], evil: Call, tmp_path: Path) -> None:
     status, out, err = evil(*line, *QUESTION)
-    assert status == 0
+    assert status == 0, err
     assert harmless(out + err)
     if "--json" in line:
         return
