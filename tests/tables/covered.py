@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from asking import options
 from markdown import table
 
 PACKAGES = ("simulator", "traces", "cost_models", "calibration")
@@ -81,4 +82,6 @@ def main(report: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "coverage.json")))
+    asked = options(__doc__)
+    asked.add_argument("report", type=Path, nargs="?", default=Path("coverage.json"), help="(default %(default)s)")
+    sys.exit(main(asked.parse_args().report))

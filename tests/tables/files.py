@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from asking import options
 from damage import mutant, outcome
 from hostile import HOSTILE, bomb
 from markdown import table
@@ -145,4 +146,6 @@ def main(count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else MUTANTS)
+    asked = options(__doc__)
+    asked.add_argument("mutants", type=int, nargs="?", default=MUTANTS, help="for each reader (default %(default)s)")
+    main(asked.parse_args().mutants)

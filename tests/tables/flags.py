@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 
+from asking import options
 from markdown import table
 from odd_flags import Case, Outcome, attempt, cases, fault, prepare
 
@@ -51,4 +52,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    options(__doc__).parse_args()
     main()

@@ -12,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import wicked
+from asking import options
 from markdown import table
 from overload import CASES, LOADS, REQUESTS, counts
 from worlds import trace_of
@@ -65,4 +66,5 @@ def overload() -> str:
 
 
 if __name__ == "__main__":
+    options(__doc__).parse_args()
     print(misbehaviours(), overload(), sep="\n\n")

@@ -1,8 +1,7 @@
 """What was tried where: the default tests in other environments, a row each.
 
 ``python tests/tables/versions.py VENV...`` runs them with the interpreter of each folder, which needs what
-``pip install '.[test]'`` brings. It does not install anything: ``--oldest`` prints the oldest versions that
-pyproject.toml allows, as requirements of an environment to try.
+``pip install '.[test]'`` brings. It does not install anything.
 """
 
 from __future__ import annotations
@@ -12,11 +11,12 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
 
+from asking import options
 from markdown import table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,17 +58,22 @@ def tried(python: Path) -> list[str]:
             f"{found['failed'] + found['error']:,}"]
 
 
-def main(arguments: Iterable[str]) -> None:
-    """Print what is asked for."""
-    match list(arguments):
-        case ["--oldest"]:
-            print(*oldest(), sep="\n")
-        case ["--here"]:
-            print(json.dumps(here()))
-        case folders:
-            rows = [tried(Path(folder).absolute() / "bin" / "python") for folder in folders]
-            print(table(["Python", *SHOWN, "passed", "skipped", "failed"], rows))
+def main(folders: Sequence[Path]) -> None:
+    """Print a row for each of these environments."""
+    rows = [tried(folder.absolute() / "bin" / "python") for folder in folders]
+    print(table(["Python", *SHOWN, "passed", "skipped", "failed"], rows))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    asked = options(__doc__)
+    asked.add_argument("folders", type=Path, nargs="*", metavar="VENV", help="a virtual environment")
+    asked.add_argument("--oldest", action="store_true",
+                       help="only print the oldest versions that pyproject.toml allows, as requirements to install")
+    asked.add_argument("--here", action="store_true", help="only print the versions that this environment has")
+    wanted = asked.parse_args()
+    if wanted.oldest:
+        print(*oldest(), sep="\n")
+    elif wanted.here:
+        print(json.dumps(here()))
+    else:
+        main(wanted.folders)

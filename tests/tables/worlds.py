@@ -1,8 +1,6 @@
 """The table of drawn worlds: how many of each policy, and what they came to.
 
-    python tests/tables/worlds.py [WORLDS]
-
-WORLDS is how many of each policy and kind, 15 if it is not given; `drawn.play.holds` says what is asked of each.
+`python tests/tables/worlds.py [WORLDS]` prints it; `drawn.play.holds` says what is asked of each.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from asking import options
 from markdown import table
 
 TESTS = Path(__file__).parents[1]
@@ -50,4 +49,6 @@ def main(worlds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else 15)
+    asked = options(__doc__)
+    asked.add_argument("worlds", type=int, nargs="?", default=15, help="of each policy and kind (default %(default)s)")
+    main(asked.parse_args().worlds)
