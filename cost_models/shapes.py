@@ -9,6 +9,8 @@ from cost_models.base import CostModelError, choose
 
 BYTES = {"bf16": 2, "fp8": 1}
 """Bytes of one value by dtype."""
+MOST_GPUS = 1024
+"""Up to so many, a refused layout is told what would do."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,8 @@ class ModelSpec:
             raise CostModelError(
                 f"tensor_parallel_size must be a whole number of at least 1, got {tensor_parallel_size!r}"
             )
-        fits = [size for size in range(1, self.heads + 1) if self._deals_evenly(size)]
-        if tensor_parallel_size not in fits:
+        if not self._deals_evenly(tensor_parallel_size):
+            fits = [size for size in range(1, min(self.heads, MOST_GPUS) + 1) if self._deals_evenly(size)]
             raise CostModelError(
                 f"tensor_parallel_size {tensor_parallel_size} does not deal the {self.heads} heads and "
                 f"{self.kv_heads} KV heads of {self.name} evenly (possible: {', '.join(map(str, fits))})"

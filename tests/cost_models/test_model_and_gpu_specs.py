@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cost_models import GPUS, MODELS, CostModelError, choose, gpu_spec, kv_pool, model_spec
+from cost_models import GPUS, MODELS, CostModelError, ModelSpec, choose, gpu_spec, kv_pool, model_spec
 
 GIB = 1024**3
 
@@ -259,3 +259,10 @@ def test_of_very_many_names_the_most_alike_are_told_and_where_all_are() -> None:
     alike = "goodput, p9_ttft_ms, p8_ttft_ms, p7_ttft_ms, p6_ttft_ms"
     assert str(caught.value) == (
         f"unknown metric 'goodputt': did you mean 'goodput'? (nearest of 25: {alike}; all: the glossary)")
+
+
+def test_a_layout_of_a_model_of_very_many_heads_is_known_at_once() -> None:
+    model = ModelSpec("wide", 1, 64, 10**15, 10**15, 1, 64, 100, 100)
+    assert model.laid_out(5).kv_heads == 10**15
+    with pytest.raises(CostModelError, match=r"tensor_parallel_size 3 does not deal .* \(possible: 1, 2, .*, 1000\)$"):
+        model.laid_out(3)
