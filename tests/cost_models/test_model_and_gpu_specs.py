@@ -264,5 +264,5 @@ def test_of_very_many_names_the_most_alike_are_told_and_where_all_are() -> None:
 def test_a_layout_of_a_model_of_very_many_heads_is_known_at_once() -> None:
     model = ModelSpec("wide", 1, 64, 10**15, 10**15, 1, 64, 100, 100)
     assert model.laid_out(5).kv_heads == 10**15
-    with pytest.raises(CostModelError, match=r"tensor_parallel_size 3 does not deal .* \(possible: 1, 2, .*, 1000\)$"):
+    with pytest.raises(CostModelError, match=r"tensor_parallel_size 3 does not deal .* \(possible: 1, 2, .*, 1024\)$"):
         model.laid_out(3)
