@@ -34,14 +34,21 @@ def test_the_model_takes_every_recorded_decision(name: str) -> None:
 
 def differences(scenario: Scenario, reference: list[Line]) -> list[str]:
     """Where our two modes depart from the model: decisions, blocks used, evictable and shared."""
-    found = (first_difference(ours.run(scenario, exact=exact), reference) for exact in (True, False))
+    played = (ours.run(scenario, exact=exact) for exact in (True, False))
+    found = (first_difference(lines, reference[:len(lines)] if never_ends(scenario, reference) else reference)
+             for lines in played)
     return [difference for difference in found if difference]
+
+
+def never_ends(scenario: Scenario, reference: list[Line]) -> bool:
+    """Whether requests push each other out for ever, as they do in the engine; our watchdog ends that earlier."""
+    return len(reference) == scenario.options["max_steps"]
 
 
 def all_is_well_at_the_end(scenario: Scenario, reference: list[Line]) -> bool:
     """Whether all have left and all blocks are free, unless it never ends."""
     done = sum(len(line["finished"]) for line in reference) == len(scenario.requests)
-    return (done and reference[-1]["used"] == 0) or len(reference) == scenario.options["max_steps"]
+    return (done and reference[-1]["used"] == 0) or never_ends(scenario, reference)
 
 
 @given(random=st.randoms(use_true_random=False))
@@ -64,7 +71,7 @@ def agree(seeds: range) -> dict[str, int]:
         assert all_is_well_at_the_end(scenario, reference), f"seed {seed}"
         assert differences(scenario, reference) == [], f"seed {seed}"
         counts["steps"] += len(reference)
-        counts["endless"] += len(reference) == scenario.options["max_steps"]
+        counts["endless"] += never_ends(scenario, reference)
         for line in reference:
             kinds = [kind for _, kind, _, before in line["sched"] if kind != "running" and before]
             counts["hits"] += len(kinds)
