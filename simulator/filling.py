@@ -15,10 +15,12 @@ from simulator.setup import Setup
 
 SAMPLED = 32
 """Prompts that stand for all: so many quantiles of their lengths."""
+MOST_SLOTS = 1_000_000
+"""Nobody fills more, and what a step of them takes is beyond every cost model."""
 
 
 def filling_rate(setup: Setup, slots: int, computed: float = 1.0) -> float | None:
-    """Requests a second, about; None without requests or slots, or where slots are not refilled one by one.
+    """Requests a second, about; None without requests or slots, with too many, or where none is refilled by itself.
 
     Args:
         setup: Of the run.
@@ -26,7 +28,7 @@ def filling_rate(setup: Setup, slots: int, computed: float = 1.0) -> float | Non
         computed: Share of the prompts that is computed, and not found in a prefix cache.
     """
     served = setup.verdict == 0
-    if not setup.policy.streams or not served.any() or not slots:
+    if not setup.policy.streams or not served.any() or not 0 < slots <= MOST_SLOTS:
         return None
     prompt, output = setup.prompt[served], setup.output[served]
     context = int((output * (prompt + output // 2)).sum()) / int(output.sum())    # as long as each is there

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds import trace_of
+from worlds import Affine, trace_of
 
 from cost_models import Constant
 from simulator.fullness import BINS, Fullness
@@ -245,3 +245,10 @@ def test_a_fleet_that_may_grow_is_filled_when_it_has_grown() -> None:
     """Each slot has three steps a request; of 256 slots the limit leaves two."""
     fields = {"autoscale": "queue:2", "max_replicas": 5, "queue_limit": 2}
     assert routed([(0, 4, 3)], **fields).filling_rate == pytest.approx(5 * 2 / 3 * 1e6)
+
+
+def test_nobody_fills_slots_beyond_counting() -> None:
+    """A step of so many could not be priced."""
+    found = simulate(trace_of([(0, 4, 3)]), "orca", knobs={"max_bs": 10**12}, cost_model=Affine(1, per_row=10**9),
+                     kv_capacity_tokens=float("inf"))
+    assert found.filling_rate is None
