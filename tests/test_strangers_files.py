@@ -54,6 +54,7 @@ def test_a_mutant_is_read_or_refused(parser: Parser, chance: Random) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @EACH
 def test_thousands_of_mutants_are_read_or_refused(parser: Parser) -> None:
     chance = Random(parser.name)
@@ -162,6 +163,7 @@ def test_a_result_that_no_run_can_have_left_is_refused(change: dict[str, object]
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["trace: table", "recording of vllm, trace"])
 def test_ten_gigabytes_of_zeros_are_refused_within_bounds(name: str, tmp_path: Path) -> None:
     """In ten megabytes of gzip, as a trace and as a recording."""

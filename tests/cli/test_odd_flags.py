@@ -51,6 +51,7 @@ def test_some_odd_flags(made: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_all_odd_flags(made: Path) -> None:
     assert faults(cases(), made) == []
 

@@ -40,6 +40,7 @@ def test_some_surroundings(each: Surrounding, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("each", [*surroundings()], ids=str)
 def test_all_surroundings(each: Surrounding, tmp_path: Path) -> None:
     assert wrong(end_of(each.line, tmp_path / "here"), each.statuses) == ""
@@ -53,6 +54,7 @@ def test_a_signal_at_once(name: str, moment: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("command", STOPPED)
 @pytest.mark.parametrize("name", SIGNALS)
 @pytest.mark.parametrize("moment", MOMENTS)

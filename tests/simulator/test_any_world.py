@@ -53,6 +53,7 @@ def test_hundreds_of_worlds(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @EVERY
 def test_thousands_of_worlds(name: str) -> None:
     assert played(name, 45, 1)["steps"] > 1500

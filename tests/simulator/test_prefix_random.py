@@ -89,6 +89,7 @@ def test_larger_scenarios_by_seed_agree_and_are_not_idle() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("start", range(1000, 5000, 500))
 def test_thousands_of_scenarios_agree(start: int) -> None:
     assert agree(range(start, start + 500))["preempted"] > 1000

@@ -83,6 +83,7 @@ def test_the_short_rule_is_the_walk_to_the_block() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("_the_latest_goes")
 def test_the_short_rule_is_the_walk_in_thousands_of_worlds() -> None:
     for seed in range(1000, 4000):
@@ -116,6 +117,7 @@ def test_by_priority_only_those_who_need_a_block_are_asked(monkeypatch: pytest.M
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_by_priority_the_short_walk_is_the_walk_in_thousands_of_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(1000, 4000):
         short, walk = by_priority(seed, monkeypatch)
