@@ -24,6 +24,14 @@ def test_the_scheduler_adds_its_time_to_each_step() -> None:
     assert world.record.ends.tolist() == [19, 38, 57]
 
 
+def test_a_stretch_counts_the_host_time_of_each_step() -> None:
+    """The second one comes in the 11th step, and is let in by the 12th."""
+    world = play([(0, 4, 30), (201, 4, 1)], Vllm(), cost=Constant(STEP), scheduling=(STEP, 0))
+    assert world.record.ends.tolist() == [2 * STEP * step for step in range(1, 31)]
+    assert world.left_at[1] == 12 * 2 * STEP
+    assert world.plans < 10
+
+
 def test_noise_changes_each_step_by_its_own_factor() -> None:
     noise = noise_for(Constant(1), 0.3, 7)
     world = play([(0, 4, 30)], Vllm(), cost=Constant(1000), noise=noise, scheduling=(11, 0))
