@@ -1,17 +1,21 @@
 """Replications: the same question asked several times, each time with other traffic of the same kind.
 
 Where chance makes the traffic - a stand-in, a rate, a sample - each replication has a seed of its own. A recorded trace
-at its own times has no chance in it, so it is cut into windows. Whoever compares gives each variant the same ones.
+at its own times has no chance in it, so it is cut into windows; if it was repeated, each window is repeated by itself,
+so that no two have a request in common. Whoever compares gives each variant the same ones.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from simulator import checks
 from simulator.errors import InputError
 from simulator.scenario import Scenario
 from simulator.traffic import as_read, read_trace, under_load, with_trace
+from traces import Trace, repeated
 
 LEAST = 2
 """Fewer replications than that say nothing of chance."""
@@ -56,11 +60,21 @@ def seeds(scenario: Scenario, count: int) -> list[Scenario]:
 
 def windows(scenario: Scenario, count: int) -> tuple[Scenario, ...]:
     """As many requests in each; what does not fill a window is left out at the end. Noise has a seed for each."""
-    trace = read_trace(scenario)
+    trace, rounds = _once(read_trace(scenario))
     size = len(trace) // count
     if not size:
-        raise InputError(f"{count} replications need as many requests, and trace {trace.name} has {len(trace)}: "
+        which = " that are no copies" if rounds > 1 else ""
+        raise InputError(f"{count} replications need as many requests, and trace {trace.name} has {len(trace)}{which}: "
                          "ask for fewer")
     whole = with_trace(scenario, trace)
-    return tuple(whole.but(trace=trace.slice(at * size, (at + 1) * size), seed=scenario.seed + at)
-                 for at in range(count))
+    parts = (trace.slice(at * size, (at + 1) * size) for at in range(count))
+    return tuple(whole.but(trace=repeated(part, rounds), seed=scenario.seed + at) for at, part in enumerate(parts))
+
+
+def _once(trace: Trace) -> tuple[Trace, int]:
+    """The trace without copies of its requests, and how many rounds there were of it, to the nearest."""
+    if trace.original is None:
+        return trace, 1
+    first = np.sort(np.unique(trace.original, return_index=True)[1])
+    once = replace(trace.take(first), original=None)
+    return once, max(1, round(len(trace) / max(1, len(once))))

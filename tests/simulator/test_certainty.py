@@ -41,6 +41,16 @@ def test_a_recorded_trace_is_cut_into_windows() -> None:
     assert [each.seed for each in found.scenarios] == [7, 8, 9]    # noise differs, too
 
 
+def test_windows_of_a_repeated_trace_have_no_request_in_common() -> None:
+    """Each is repeated by itself, as often as the trace was; a cap may leave a part of the last round out."""
+    told = trace_of([(at * 1000, 4, 1 + at) for at in range(10)])
+    found = replications(Scenario(told, repeat=3, num_prompts=26), 3)
+    outputs = [read_trace(each).output.tolist() for each in found.scenarios]
+    assert outputs == [[1, 2, 3] * 3, [4, 5, 6] * 3, [7, 8, 9] * 3]
+    with pytest.raises(InputError, match="has 10 that are no copies: ask for fewer"):
+        replications(Scenario(told, repeat=3), 20)
+
+
 def test_a_rate_makes_no_chance_where_all_come_at_once() -> None:
     assert "windows" in replications(Scenario(RECORDED, request_rate=5, load="saturated"), 2).words
 

@@ -21,7 +21,7 @@ from simulator.studies.capacity.changes import changed
 from simulator.studies.capacity.objectives import Objective
 from simulator.studies.replications import is_drawn
 from simulator.throughput import SECOND, offered_rate
-from simulator.traffic import as_read, read_trace, under_load, with_trace
+from simulator.traffic import as_read, composed, read_trace, under_load, with_trace
 
 ALONE = 500
 """Requests that are looked at by themselves."""
@@ -57,6 +57,7 @@ class Traffic:
 
     def __init__(self, scenarios: Sequence[Scenario], given: Scenario | None = None) -> None:
         self.scenario, self._given = scenarios[0], given or scenarios[0]
+        self._given_seeds = scenarios
         self._bases = [_settled(scenario) for scenario in scenarios]
         if not self.requests:
             raise InputError("no replica of this kind can serve a single request of the trace: they are longer than "
@@ -64,6 +65,11 @@ class Traffic:
         if self.offered is None:
             raise InputError("a plan needs requests that come over time, and all of these come at once: give "
                              "--request-rate")
+
+    @cached_property
+    def fresh(self) -> bool:
+        """Whether each seed has requests of its own, and not only other arrivals or step times for the same ones."""
+        return self.seeds < 2 or _draws_requests(self._given_seeds[:2])
 
     @property
     def seeds(self) -> int:
@@ -81,8 +87,9 @@ class Traffic:
         return self.seeds * int((self.setup.verdict == 0).sum())
 
     def concerned(self, objective: Objective) -> int:
-        """Those among them that an objective is about."""
-        return self.seeds * int((objective.concerns(self.setup.trace) & (self.setup.verdict == 0)).sum())
+        """Those that an objective is about, over all seeds; whoever is asked again counts once."""
+        rows = np.flatnonzero(objective.concerns(self.setup.trace) & (self.setup.verdict == 0))
+        return (self.seeds if self.fresh else 1) * self.setup.trace.take(rows).distinct
 
     @property
     def offered(self) -> float | None:
@@ -149,6 +156,17 @@ def scaled(scenario: Scenario, scale: float) -> Scenario:
     if scenario.request_rate is not None:
         return scenario.but(request_rate=scenario.request_rate * scale)
     return scenario.but(rate_scale=scenario.rate_scale * scale)
+
+
+def _draws_requests(scenarios: Sequence[Scenario]) -> bool:
+    """Whether chance makes the requests and not only a sample of them, their arrivals or the times of steps.
+
+    Where all requests are alike, arrivals are all that there is.
+    """
+    one, other = (read_trace(each) if each.sample is None else composed(each.but(sample=None)) for each in scenarios)
+    if not (np.array_equal(one.prompt, other.prompt) and np.array_equal(one.output, other.output)):
+        return True
+    return not (np.ptp(one.prompt) or np.ptp(one.output)) and is_drawn(scenarios[0])
 
 
 def _settled(scenario: Scenario) -> Scenario:
