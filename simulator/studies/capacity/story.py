@@ -32,7 +32,7 @@ def story(found: Plan) -> list[str]:
     if found.around is None:
         return list(_infeasible(found))
     layout, find = found.best, found.question.find
-    return [answer(found), *_sure(layout, found.question.seeds), *_beyond(layout, found.around, find),
+    return [answer(found), *_cut(layout), *_sure(layout, found.question.seeds), *_beyond(layout, found.around, find),
             *binding(layout, found.around), *changing(layout, found.around, find), *_trust(layout, found.around, find),
             *_others(found)]
 
@@ -48,6 +48,14 @@ def answer(found: Plan) -> str:
     each = f", {rate / replicas:,.4g} a replica," if replicas > 1 else ""
     return (f"{rate:,.4g} requests/s{each} at most on {fleet.removesuffix(',')}: {layout.scale:.3g} times the traffic "
             f"given, to {NOTCH - 1:.0%}")
+
+
+def _cut(layout: Layout) -> Iterator[str]:
+    """Whose rate that is, where only the first requests of a trace are replayed."""
+    traffic = layout.runs.traffic
+    if traffic.uncut is not None:
+        yield (f"That rate is the mean over the first {len(traffic.setup.trace):,} requests, all that --num-prompts "
+               f"lets come; the whole trace comes at {traffic.uncut * layout.scale:,.4g} requests/s at the same speed.")
 
 
 def _sure(layout: Layout, seeds: int) -> Iterator[str]:

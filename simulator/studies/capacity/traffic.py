@@ -96,6 +96,18 @@ class Traffic:
         """Requests that come, a second, at the traffic as it is."""
         return offered_rate(self.setup.trace.arrival[self.setup.verdict == 0])
 
+    @cached_property
+    def uncut(self) -> float | None:
+        """Requests a second of the whole trace at the same speed; None where none were left out of it, or where a rate
+        or a shape says how fast they come."""
+        given = self._given_seeds[0]
+        if given.num_prompts is None or given.request_rate is not None or given.shape is not None:
+            return None
+        whole = composed(given)
+        if len(whole) == len(self.setup.trace):
+            return None
+        return offered_rate(under_load(whole, given.but(num_prompts=None)).arrival)
+
     def scenario_of(self, probe: Probe) -> Scenario:
         """The scenario that a probe runs."""
         scenario = scaled(self._bases[probe.seed], probe.scale)

@@ -263,6 +263,16 @@ def test_so_few_requests_show_nothing() -> None:
     assert "takes 368" in found.best.why_not
 
 
+def test_a_rate_over_the_first_requests_is_told_to_be_that() -> None:
+    """Half of the requests come twice as fast as the others: 200 at 12.5 a second, and 400 at 8.34 on the mean."""
+    rows = [((at + max(0, at - 200)) * 2 * SERVICE, 3, 4) for at in range(400)]
+    told = sim.plan(trace_of(rows), num_prompts=200, **ONE_AT_A_TIME).told()
+    assert told[0].endswith("for 12.5 requests/s")
+    assert told[1] == ("That rate is the mean over the first 200 requests, all that --num-prompts lets come; the whole "
+                       "trace comes at 8.34 requests/s at the same speed.")
+    assert "--num-prompts" not in sim.plan(trace_of(rows), **ONE_AT_A_TIME).told()[1]
+
+
 def test_a_trace_gone_through_again_shows_no_more_than_once() -> None:
     """Nor do seeds that draw nothing but the times of steps."""
     asked = {**ONE_AT_A_TIME, "attainment": 0.99, "confidence": 0.95}
