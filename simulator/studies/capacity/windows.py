@@ -17,12 +17,15 @@ from simulator.columns import Ints
 
 WINDOWS = 20
 """As many as batch means want."""
-FEWEST_A_WINDOW = 10
+LONG = 75
+"""Requests of a window in which most of those are that a request depends on; of 10, intervals are much too narrow."""
+FEWEST = 10
+"""Requests of a window at least: with fewer than two of them nothing is cut."""
 
 
 def cut(rows: int) -> list[slice]:
-    """Windows of equally many requests; one where there are few."""
-    windows = max(1, min(WINDOWS, rows // FEWEST_A_WINDOW))
+    """Windows of equally many requests, few and long rather than many and short; one where there are few."""
+    windows = max(1, min(2, rows // FEWEST), min(WINDOWS, rows // LONG))
     edges = [rows * at // windows for at in range(windows + 1)]
     return [slice(first, last) for first, last in pairwise(edges)]
 

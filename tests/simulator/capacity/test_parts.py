@@ -32,7 +32,7 @@ from simulator.studies.capacity.sample import Sample, sample, sample_of
 from simulator.studies.capacity.search import fewest, highest
 from simulator.studies.capacity.traffic import Traffic, is_random, with_seeds
 from simulator.studies.capacity.verdict import fewest_requests, share_of, verdict_of
-from simulator.studies.capacity.windows import merged, shares
+from simulator.studies.capacity.windows import cut, merged, shares
 from simulator.studies.capacity.work import work_of
 from simulator.timeline import Timeline
 
@@ -193,12 +193,12 @@ def test_a_verdict_is_sure_only_beyond_the_wider_of_its_two_intervals() -> None:
 
 
 def test_copies_stand_in_one_window_and_count_once() -> None:
-    """40 requests in two rounds, the first ten of which always miss: four windows, however often each is asked."""
-    met, original = np.tile(np.arange(40) >= 10, 2), np.tile(np.arange(40), 2)
-    assert shares(met, original) == shares(met[:40]) == (0.0, 1.0, 1.0, 1.0)
-    once, twice = share_of(30, 40, shares(met[:40]), 0.95), share_of(60, 80, shares(met, original), 0.95, 40)
+    """300 requests in two rounds, the first 75 of which always miss: four windows, however often each is asked."""
+    met, original = np.tile(np.arange(300) >= 75, 2), np.tile(np.arange(300), 2)
+    assert shares(met, original) == shares(met[:300]) == (0.0, 1.0, 1.0, 1.0)
+    once, twice = share_of(225, 300, shares(met[:300]), 0.95), share_of(450, 600, shares(met, original), 0.95, 300)
     assert once == twice
-    assert share_of(60, 80, shares(met), 0.95).half_width < 0.7 * once.half_width
+    assert share_of(450, 600, shares(met), 0.95).half_width < 0.7 * once.half_width
     assert share_of(79, 80, (), 0.95, 40).low == share_interval(39.5, 40).low
     assert merged([(0.0, 0.5, 1.0), (0.25, 0.0)]) == (0.375, 0.5)
 
@@ -214,6 +214,12 @@ def test_seeds_with_the_same_requests_count_them_once(fields: dict[str, Any], fr
     traffic = Traffic(with_seeds(asked, 3))
     assert traffic.fresh is fresh
     assert traffic.concerned(Objective({"ttft": 5}, 0.9)) == len(traffic.setup.trace) * (3 if fresh else 1)
+
+
+@pytest.mark.parametrize(("rows", "sizes"), [(1, [1]), (19, [19]), (20, [10, 10]), (149, [74, 75]), (225, [75] * 3),
+                                             (1500, [75] * 20), (20_000, [1000] * 20)])
+def test_windows_are_few_and_long(rows: int, sizes: list[int]) -> None:
+    assert [part.stop - part.start for part in cut(rows)] == sizes
 
 
 def test_a_share_of_all_is_bounded_by_how_many_there_are() -> None:

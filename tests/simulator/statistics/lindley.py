@@ -169,6 +169,12 @@ def rounds(queue: Queue, *, told: bool = True) -> Iterable[tuple[Interval, float
         yield share_of(int(met.sum()), met.size, shares(met, own), 0.95, number), queue.below(LIMIT)
 
 
+def short(queue: Queue, customers: int) -> Iterable[tuple[Interval, float]]:
+    """As `plan` has it of one run of so few requests."""
+    for met in queue.waits(RUNS, customers + EMPTY, 18)[:, EMPTY:] <= LIMIT:
+        yield share_of(int(met.sum()), met.size, shares(met), 0.95), queue.below(LIMIT)
+
+
 def share_of_one(row: Floats) -> Interval:
     return batch_means(row <= LIMIT)
 
