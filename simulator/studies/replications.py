@@ -7,6 +7,7 @@ so that no two have a request in common. Whoever compares gives each variant the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from simulator import checks
 from simulator.errors import InputError
 from simulator.scenario import Scenario
-from simulator.traffic import as_read, read_trace, under_load, with_trace
+from simulator.traffic import as_read, composed, read_trace, under_load, with_trace
 from traces import Trace, repeated
 
 LEAST = 2
@@ -41,10 +42,29 @@ def replications(scenario: Scenario, count: int) -> Replications:
     """
     checks.count("replications", count, LEAST)
     if is_drawn(scenario):
-        return Replications(tuple(as_read(each) for each in seeds(scenario, count)),
-                            f"seeds {scenario.seed} to {scenario.seed + count - 1}")
-    found = windows(scenario, count)
-    return Replications(found, f"{count} windows of the trace, {len(read_trace(found[0])):,} requests each")
+        found = tuple(as_read(each) for each in seeds(scenario, count))
+        return Replications(found, seed_words(found))
+    parts = windows(scenario, count)
+    return Replications(parts, f"{count} windows of the trace, {len(read_trace(parts[0])):,} requests each")
+
+
+def seed_words(scenarios: Sequence[Scenario]) -> str:
+    """In what runs with other seeds differ: chance in the lengths of requests shows only where they are drawn, too."""
+    told = f"seeds {scenarios[0].seed} to {scenarios[-1].seed}"
+    if draws_requests(scenarios[:2]):
+        return told
+    return f"{told}, which {'replay' if scenarios[0].sample is None else 'sample'} the same requests"
+
+
+def draws_requests(scenarios: Sequence[Scenario]) -> bool:
+    """Whether chance makes the requests and not only a sample of them, their arrivals or the times of steps.
+
+    Where all requests are alike, arrivals are all that there is.
+    """
+    one, other = (read_trace(each) if each.sample is None else composed(each.but(sample=None)) for each in scenarios)
+    if not (np.array_equal(one.prompt, other.prompt) and np.array_equal(one.output, other.output)):
+        return True
+    return not (np.ptp(one.prompt) or np.ptp(one.output)) and is_drawn(scenarios[0])
 
 
 def is_drawn(scenario: Scenario) -> bool:

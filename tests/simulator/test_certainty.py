@@ -28,9 +28,21 @@ def arrivals(scenario: Scenario) -> list[int]:
 def test_chance_in_the_traffic_asks_for_seeds() -> None:
     for chancy in (Scenario(num_prompts=20), Scenario(RECORDED, request_rate=5), Scenario(RECORDED, sample=0.5)):
         found = replications(chancy.but(seed=7), 3)
-        assert found.words == "seeds 7 to 9"
+        assert found.words.startswith("seeds 7 to 9")
         assert [each.seed for each in found.scenarios] == [7, 8, 9]
         assert len({tuple(arrivals(each)) for each in found.scenarios}) == 3
+
+
+def test_seeds_say_what_they_do_not_draw() -> None:
+    """An interval over them knows nothing of chance in the lengths of requests that all of them have."""
+    for chancy, told in ((Scenario(num_prompts=20), ""),
+                         (Scenario(RECORDED, request_rate=5), ", which replay the same requests"),
+                         (Scenario(RECORDED, sample=0.5), ", which sample the same requests"),
+                         (Scenario(trace_of([(0, 4, 4)] * 10), request_rate=5), "")):
+        assert replications(chancy, 3).words == f"seeds 0 to 2{told}"
+        assert sim.sweep(**{"trace": chancy.trace, "num_prompts": chancy.num_prompts, "sample": chancy.sample,
+                            "request_rate": chancy.request_rate}, replications=2,
+                         vary={"max_num_seqs": [4]}).replications == f"seeds 0 to 1{told}"
 
 
 def test_a_recorded_trace_is_cut_into_windows() -> None:

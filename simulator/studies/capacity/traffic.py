@@ -19,7 +19,7 @@ from simulator.scenario import Scenario
 from simulator.setup import Setup, prepare
 from simulator.studies.capacity.changes import changed
 from simulator.studies.capacity.objectives import Objective
-from simulator.studies.replications import is_drawn
+from simulator.studies.replications import draws_requests, is_drawn
 from simulator.throughput import SECOND, offered_rate
 from simulator.traffic import as_read, composed, read_trace, under_load, with_trace
 
@@ -69,7 +69,7 @@ class Traffic:
     @cached_property
     def fresh(self) -> bool:
         """Whether each seed has requests of its own, and not only other arrivals or step times for the same ones."""
-        return self.seeds < 2 or _draws_requests(self._given_seeds[:2])
+        return self.seeds < 2 or draws_requests(self._given_seeds[:2])
 
     @property
     def seeds(self) -> int:
@@ -168,17 +168,6 @@ def scaled(scenario: Scenario, scale: float) -> Scenario:
     if scenario.request_rate is not None:
         return scenario.but(request_rate=scenario.request_rate * scale)
     return scenario.but(rate_scale=scenario.rate_scale * scale)
-
-
-def _draws_requests(scenarios: Sequence[Scenario]) -> bool:
-    """Whether chance makes the requests and not only a sample of them, their arrivals or the times of steps.
-
-    Where all requests are alike, arrivals are all that there is.
-    """
-    one, other = (read_trace(each) if each.sample is None else composed(each.but(sample=None)) for each in scenarios)
-    if not (np.array_equal(one.prompt, other.prompt) and np.array_equal(one.output, other.output)):
-        return True
-    return not (np.ptp(one.prompt) or np.ptp(one.output)) and is_drawn(scenarios[0])
 
 
 def _settled(scenario: Scenario) -> Scenario:
