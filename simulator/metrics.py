@@ -85,8 +85,9 @@ METRICS: dict[str, Metric] = {
         "Requests that complete in the first three quarters of the duration, over that time.", "higher"),
     "max_output_tokens_per_s": Metric("peak output tokens/s", "1/s",
         "The most output tokens delivered within one second.", "higher"),
-    "max_concurrent_requests": Metric("peak concurrency", "requests",
-        "The most requests outstanding within one second.", None),
+    "max_concurrent_requests": Metric("peak concurrency (within 1 s)", "requests",
+        "The most requests that are outstanding at some time within the same second, as `vllm bench serve` counts; "
+        "not all of them need be there at once.", None),
     "request_goodput": Metric("goodput", "1/s",
         "Requests that meet every service objective, that of their tenant's class where it has one, over the whole "
         "duration. Null without an objective.", "higher"),

@@ -11,7 +11,7 @@ from traces.errors import TraceError
 Int64 = npt.NDArray[np.int64]
 
 LEAST = {"arrival": 0, "prompt": 1, "output": 1, "max_tokens": 1, "priority": -LONGEST_NS, "parent": -1, "think": 0,
-         "shared": 0}
+         "shared": 0, "original": 0}
 """Columns of integers, and the smallest value of each."""
 NAMES = ("tenant", "session")
 """Columns of text."""

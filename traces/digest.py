@@ -13,7 +13,7 @@ def digest(trace: "Trace") -> str:
     state = hashlib.sha256()
     for column in ("arrival", "prompt", "output", "max_tokens"):
         _feed(state, column, getattr(trace, column))
-    for column in ("priority", "parent", "think", "shared"):
+    for column in ("priority", "parent", "think", "shared", "original"):
         if (values := getattr(trace, column)) is not None:
             _feed(state, column, values)
     if trace.hash_ids is not None:

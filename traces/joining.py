@@ -26,8 +26,9 @@ def joined(name: str, parts: Sequence[Trace], arrivals: Sequence[Int64], *, akin
     times = np.concatenate(arrivals)
     order = np.argsort(times, kind="stable")
     columns: dict[str, Any] = {column: _numbers(column, parts) if _has(column, parts) else None
-                               for column in LEAST if column not in ("arrival", "parent")}
-    columns |= {"arrival": times, "tenant": _tenants(parts), "session": _sessions(parts, akin=akin)}
+                               for column in LEAST if column not in ("arrival", "parent", "original")}
+    columns |= {"arrival": times, "tenant": _tenants(parts), "session": _sessions(parts, akin=akin),
+                "original": _originals(parts, akin=akin)}
     columns["hash_ids"], block = _hash_ids(parts, akin=akin)
     found: dict[str, Any] = {column: None if values is None else picked(values, order)
                              for column, values in columns.items()}
@@ -57,6 +58,18 @@ def _parents(parts: Sequence[Trace], order: Int64) -> Int64:
     found = [np.full(len(part), -1, np.int64) if part.parent is None else
              np.where(part.parent < 0, -1, part.parent + first) for part, first in zip(parts, firsts, strict=False)]
     return places[np.concatenate(found)[order]]
+
+
+def _originals(parts: Sequence[Trace], *, akin: bool) -> Int64 | None:
+    """The row of which each one is a copy; no two parts have one in common, unless they come from one trace."""
+    if all(part.original is None for part in parts):
+        return None
+    found, known = list[Int64](), 0
+    for part in parts:
+        own = np.arange(len(part)) if part.original is None else part.original
+        found.append(own if akin else own + known)
+        known = int(found[-1].max(initial=known - 1)) + 1
+    return np.concatenate(found)
 
 
 def _tenants(parts: Sequence[Trace]) -> tuple[str, ...] | None:

@@ -55,7 +55,8 @@ def repeated(trace: Trace, rounds: int) -> Trace:
         raise TraceError(f"{rounds} rounds of {trace.name} come to {len(trace) * rounds:,} requests: repeat it less "
                          f"often, {MOST_REQUESTS:,} requests are the most")
     whole = joined(trace.name, [trace] * rounds, [trace.arrival + length * at for at in range(rounds)], akin=False)
-    return whole.noted(f"repeated: {rounds} rounds")
+    own = np.arange(len(trace)) if trace.original is None else trace.original
+    return replace(whole, original=np.tile(own, rounds)).noted(f"repeated: {rounds} rounds")
 
 
 def shaped(trace: Trace, shape: Shape | str, burstiness: float, rng: np.random.Generator, *,

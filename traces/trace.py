@@ -35,6 +35,8 @@ class Trace:
     think: ns from the end of the turn before it until this one is sent; 0 for the first turn. A trace with
         conversations and without it knows the gaps only as its arrivals have them.
     shared: tokens at the start of the prompt that repeat the prompt and the answer of the turn before it.
+    original: the row of which each one is a copy, where a trace was repeated; copies tell nothing new of chance. A file
+        does not keep it.
     hash_ids: ids of each row's prompt blocks of `hash_block` tokens; equal ids are equal prefixes.
 
     >>> Trace("two", arrival=[0, 2_000_000_000], prompt=[100, 50], output=[10, 30])
@@ -54,6 +56,7 @@ class Trace:
     parent: Int64 | None = None
     think: Int64 | None = None
     shared: Int64 | None = None
+    original: Int64 | None = None
     source: str = ""
     licence: str = ""
     report: ReadReport = field(default=MADE_IN_MEMORY)
@@ -139,6 +142,11 @@ class Trace:
                 f"trace {self.name!r} does not tell which prompts begin alike (no hash ids, no turns that repeat the "
                 "one before), so what a prefix cache saves on it cannot be known; take a trace with hash ids"
             )
+
+    @property
+    def distinct(self) -> int:
+        """How many requests there are, copies left out."""
+        return len(self) if self.original is None else len(np.unique(self.original))
 
     def head(self, n: int) -> "Trace":
         """The first `n` requests, or all when there are fewer."""

@@ -43,7 +43,7 @@ def convert(trace: Trace, suffix: str) -> bytes:
 def _columns(trace: Trace) -> Columns:
     """The columns of a trace by role, with an id for each row where turns refer to them."""
     found: Columns = {role: values.tolist() if isinstance(values, np.ndarray) else list(values)
-                      for role, values in trace.columns().items()}
+                      for role, values in trace.columns().items() if role != "original"}
     if trace.hash_ids is not None:
         found["hash_block"] = [trace.hash_block] * len(trace)
     if trace.parent is not None:

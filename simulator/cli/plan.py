@@ -79,7 +79,7 @@ def plan(simulated: Simulated, places: Places, common: Common,
         "gpus": () if gpus is None else values.words("--gpus", gpus), "max_gpus": values.count("--max-gpus", max_gpus),
         "tensor_parallel_sizes": _sizes(tensor_parallel_sizes),
         "replications": values.count("--replications", replications)}
-    with Bar("plan", unit="runs", quiet=common.quiet, log=True) as bar:
+    with Bar("plan", unit="runs", quiet=common.quiet, log=True, open_ended=True) as bar:
         found = study(backend=places.chosen, told=bar.many, **options)
     if directory:
         directory.write(files := _files(found), outdated=FIGURES)

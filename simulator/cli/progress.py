@@ -44,16 +44,19 @@ class Bar:
         unit: What is counted.
         quiet: Say nothing.
         log: Without a terminal, say a line now and then: for what may take hours.
+        open_ended: Nobody knows how many there will be, for each round decides on the next: then no time left is told.
     """
 
-    def __init__(self, title: str, *, unit: str = "requests", quiet: bool = False, log: bool = False) -> None:
+    def __init__(self, title: str, *, unit: str = "requests", quiet: bool = False, log: bool = False,
+                 open_ended: bool = False) -> None:
         seen = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._bar = Progress(
-            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
-            Rate(unit), TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True,
+            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
+            TextColumn(f"{unit} asked for so far" if open_ended else unit), Rate(unit), TimeElapsedColumn(),
+            *(() if open_ended else (TimeRemainingColumn(),)), console=Console(stderr=True), transient=True,
             disable=not seen)
         self._task = self._bar.add_task(one_line(title), total=None)
-        self._log = Log(title, unit) if log and not seen and not quiet else None
+        self._log = Log(title, unit, open_ended=open_ended) if log and not seen and not quiet else None
 
     def __enter__(self) -> Bar:
         self._bar.start()
@@ -78,10 +81,10 @@ class Bar:
 
 
 class Log:
-    """Progress as lines: how many, how fast, how long still."""
+    """Progress as lines: how many, how fast, how long still; of what is open-ended, how many were asked for so far."""
 
-    def __init__(self, title: str, unit: str) -> None:
-        self._title, self._unit = title, unit
+    def __init__(self, title: str, unit: str, *, open_ended: bool = False) -> None:
+        self._title, self._unit, self._open_ended = title, unit, open_ended
         self._start: tuple[float, int] | None = None
         self._told = monotonic()
 
@@ -94,5 +97,7 @@ class Log:
         if now - self._told < EVERY_S or done == before:
             return
         self._told, rate = now, (done - before) / (now - since)
-        note(f"{self._title}: {done:,} of {of:,} {self._unit}, {rate:.3g} {self._unit}/s, "
-             f"{(of - done) / rate:,.0f} s left")
+        told = f"{self._title}: {done:,} of {of:,} {self._unit}"
+        speed = f"{rate:.3g} {self._unit}/s"
+        note(f"{told} asked for so far, {speed}" if self._open_ended else
+             f"{told}, {speed}, {(of - done) / rate:,.0f} s left")

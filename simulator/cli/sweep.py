@@ -135,13 +135,16 @@ def _tell(found: Sweep, common: Common) -> None:
     best = found.best if isinstance(found, Tuned) else None
     if common.json:
         failed = {key: failure.reason for key, failure in found.failures.items()}
-        more = {"best": best} if best else {"differences": differences(found)} if found.replications else {}
+        again = found.again.plain() if isinstance(found, Tuned) and found.again else None
+        told = {"differences": differences(found)} if found.replications else {}
+        more = {"best": best, "again": again} if best else told
         print(as_json({"runs": found.records, "failures": failed, **more}), end="")
     else:
         for each in filter(None, (table(found), tenants(found), certainty(found))):
             print_table(answers(), each)
         if isinstance(found, Tuned) and best:
-            answers().print(found.praise(best), markup=False)
+            for line in found.praised(best):
+                answers().print(line, markup=False)
         answers().print()
         for line in (*map(source_of, costs(found)), *remarks(found)):
             answers().print(Text(line, style="dim"))

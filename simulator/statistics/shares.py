@@ -7,11 +7,12 @@ from simulator.statistics.interval import LEVEL, Interval, tail_of
 from simulator.statistics.laws import beta_quantile
 
 
-def share_interval(successes: int, n: int, level: float = LEVEL) -> Interval:
+def share_interval(successes: float, n: int, level: float = LEVEL) -> Interval:
     """The interval of a share of which `successes` of `n` independent trials are seen: Clopper and Pearson's.
 
     It is exact: it holds the truth at least as often as its level says, for any n and any share, also where no trial
-    or every one succeeded. Requests of one run are not independent; `batch_means` of their 0s and 1s is for them.
+    or every one succeeded. Where several trials count as one, their mean may be a part of a success. Requests of one
+    run are not independent; `batch_means` of their 0s and 1s is for them.
     """
     if not 0 <= successes <= n or n < 1:
         raise InputError(f"{successes} of {n} is no share: it takes a trial, and no more successes than trials")

@@ -1,17 +1,22 @@
 """Replications: the same question asked several times, each time with other traffic of the same kind.
 
 Where chance makes the traffic - a stand-in, a rate, a sample - each replication has a seed of its own. A recorded trace
-at its own times has no chance in it, so it is cut into windows. Whoever compares gives each variant the same ones.
+at its own times has no chance in it, so it is cut into windows; if it was repeated, each window is repeated by itself,
+so that no two have a request in common. Whoever compares gives each variant the same ones.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from simulator import checks
 from simulator.errors import InputError
 from simulator.scenario import Scenario
-from simulator.traffic import as_read, read_trace, under_load, with_trace
+from simulator.traffic import as_read, composed, read_trace, under_load, with_trace
+from traces import Trace, repeated
 
 LEAST = 2
 """Fewer replications than that say nothing of chance."""
@@ -37,10 +42,29 @@ def replications(scenario: Scenario, count: int) -> Replications:
     """
     checks.count("replications", count, LEAST)
     if is_drawn(scenario):
-        return Replications(tuple(as_read(each) for each in seeds(scenario, count)),
-                            f"seeds {scenario.seed} to {scenario.seed + count - 1}")
-    found = windows(scenario, count)
-    return Replications(found, f"{count} windows of the trace, {len(read_trace(found[0])):,} requests each")
+        found = tuple(as_read(each) for each in seeds(scenario, count))
+        return Replications(found, seed_words(found))
+    parts = windows(scenario, count)
+    return Replications(parts, f"{count} windows of the trace, {len(read_trace(parts[0])):,} requests each")
+
+
+def seed_words(scenarios: Sequence[Scenario]) -> str:
+    """In what runs with other seeds differ: chance in the lengths of requests shows only where they are drawn, too."""
+    told = f"seeds {scenarios[0].seed} to {scenarios[-1].seed}"
+    if draws_requests(scenarios[:2]):
+        return told
+    return f"{told}, which {'replay' if scenarios[0].sample is None else 'sample'} the same requests"
+
+
+def draws_requests(scenarios: Sequence[Scenario]) -> bool:
+    """Whether chance makes the requests and not only a sample of them, their arrivals or the times of steps.
+
+    Where all requests are alike, arrivals are all that there is.
+    """
+    one, other = (read_trace(each) if each.sample is None else composed(each.but(sample=None)) for each in scenarios)
+    if not (np.array_equal(one.prompt, other.prompt) and np.array_equal(one.output, other.output)):
+        return True
+    return not (np.ptp(one.prompt) or np.ptp(one.output)) and is_drawn(scenarios[0])
 
 
 def is_drawn(scenario: Scenario) -> bool:
@@ -56,11 +80,21 @@ def seeds(scenario: Scenario, count: int) -> list[Scenario]:
 
 def windows(scenario: Scenario, count: int) -> tuple[Scenario, ...]:
     """As many requests in each; what does not fill a window is left out at the end. Noise has a seed for each."""
-    trace = read_trace(scenario)
+    trace, rounds = _once(read_trace(scenario))
     size = len(trace) // count
     if not size:
-        raise InputError(f"{count} replications need as many requests, and trace {trace.name} has {len(trace)}: "
+        which = " that are no copies" if rounds > 1 else ""
+        raise InputError(f"{count} replications need as many requests, and trace {trace.name} has {len(trace)}{which}: "
                          "ask for fewer")
     whole = with_trace(scenario, trace)
-    return tuple(whole.but(trace=trace.slice(at * size, (at + 1) * size), seed=scenario.seed + at)
-                 for at in range(count))
+    parts = (trace.slice(at * size, (at + 1) * size) for at in range(count))
+    return tuple(whole.but(trace=repeated(part, rounds), seed=scenario.seed + at) for at, part in enumerate(parts))
+
+
+def _once(trace: Trace) -> tuple[Trace, int]:
+    """The trace without copies of its requests, and how many rounds there were of it, to the nearest."""
+    if trace.original is None:
+        return trace, 1
+    first = np.sort(np.unique(trace.original, return_index=True)[1])
+    once = replace(trace.take(first), original=None)
+    return once, max(1, round(len(trace) / max(1, len(once))))

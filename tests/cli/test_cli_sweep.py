@@ -17,7 +17,7 @@ from filelock import FileLock
 
 from simulator import sweep as sweep_in_python
 from simulator.cli import progress as progress_module
-from simulator.cli.progress import Log
+from simulator.cli.progress import Bar, Log
 from simulator.cli.varied import listed, spaces, spelled, varied
 from simulator.errors import InputError
 
@@ -246,6 +246,20 @@ def test_progress_in_a_log_has_a_rate_and_the_time_left(monkeypatch: pytest.Monk
     for done in (100, 105, 125):    # 100 were there at the start
         log.hear(done, 200)
     assert capsys.readouterr().err == "sweep: 125 of 200 points, 0.5 points/s, 150 s left\n"
+
+
+def test_progress_of_what_has_no_known_end_tells_no_time_left(monkeypatch: pytest.MonkeyPatch,
+                                                              capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan asks for its next runs when it has seen the last ones."""
+    clock = iter([0.0, 1.0, 51.0])
+    monkeypatch.setattr(progress_module, "monotonic", lambda: next(clock))
+    log = Log("plan", "runs", open_ended=True)
+    for done in (0, 25):
+        log.hear(done, 25)
+    assert capsys.readouterr().err == "plan: 25 of 25 runs asked for so far, 0.5 runs/s\n"
+    monkeypatch.setattr(progress_module.sys.stderr, "isatty", lambda: True, raising=False)
+    columns = [type(each).__name__ for each in Bar("plan", unit="runs", open_ended=True)._bar.columns]
+    assert "TimeRemainingColumn" not in columns
 
 
 def command(*arguments: str) -> subprocess.Popen[str]:

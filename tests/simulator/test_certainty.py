@@ -28,9 +28,21 @@ def arrivals(scenario: Scenario) -> list[int]:
 def test_chance_in_the_traffic_asks_for_seeds() -> None:
     for chancy in (Scenario(num_prompts=20), Scenario(RECORDED, request_rate=5), Scenario(RECORDED, sample=0.5)):
         found = replications(chancy.but(seed=7), 3)
-        assert found.words == "seeds 7 to 9"
+        assert found.words.startswith("seeds 7 to 9")
         assert [each.seed for each in found.scenarios] == [7, 8, 9]
         assert len({tuple(arrivals(each)) for each in found.scenarios}) == 3
+
+
+def test_seeds_say_what_they_do_not_draw() -> None:
+    """An interval over them knows nothing of chance in the lengths of requests that all of them have."""
+    for chancy, told in ((Scenario(num_prompts=20), ""),
+                         (Scenario(RECORDED, request_rate=5), ", which replay the same requests"),
+                         (Scenario(RECORDED, sample=0.5), ", which sample the same requests"),
+                         (Scenario(trace_of([(0, 4, 4)] * 10), request_rate=5), "")):
+        assert replications(chancy, 3).words == f"seeds 0 to 2{told}"
+        assert sim.sweep(**{"trace": chancy.trace, "num_prompts": chancy.num_prompts, "sample": chancy.sample,
+                            "request_rate": chancy.request_rate}, replications=2,
+                         vary={"max_num_seqs": [4]}).replications == f"seeds 0 to 1{told}"
 
 
 def test_a_recorded_trace_is_cut_into_windows() -> None:
@@ -39,6 +51,16 @@ def test_a_recorded_trace_is_cut_into_windows() -> None:
     assert [each.trace.output.tolist() for each in found.scenarios] == [[1, 2, 3]] * 3    # type: ignore[union-attr]
     assert [arrivals(each) for each in found.scenarios] == [[0, 1000, 2000]] * 3
     assert [each.seed for each in found.scenarios] == [7, 8, 9]    # noise differs, too
+
+
+def test_windows_of_a_repeated_trace_have_no_request_in_common() -> None:
+    """Each is repeated by itself, as often as the trace was; a cap may leave a part of the last round out."""
+    told = trace_of([(at * 1000, 4, 1 + at) for at in range(10)])
+    found = replications(Scenario(told, repeat=3, num_prompts=26), 3)
+    outputs = [read_trace(each).output.tolist() for each in found.scenarios]
+    assert outputs == [[1, 2, 3] * 3, [4, 5, 6] * 3, [7, 8, 9] * 3]
+    with pytest.raises(InputError, match="has 10 that are no copies: ask for fewer"):
+        replications(Scenario(told, repeat=3), 20)
 
 
 def test_a_rate_makes_no_chance_where_all_come_at_once() -> None:

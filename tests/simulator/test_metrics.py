@@ -314,6 +314,13 @@ def test_peak_concurrency_is_counted_by_the_second(lives):
     assert most_requests_in_a_second(line_of(sent, ends, ends, [1] * len(lasts))) == active.max()
 
 
+def test_two_who_never_meet_count_in_one_second_and_the_label_says_so():
+    """One leaves before the other comes: as vLLM's benchmark counts, there were two within that second."""
+    line = line_of([0, SECOND // 2], [SECOND // 4, 3 * SECOND // 4], [SECOND // 4, 3 * SECOND // 4], [1, 1])
+    assert most_requests_in_a_second(line) == 2
+    assert METRICS["max_concurrent_requests"].label == "peak concurrency (within 1 s)"
+
+
 @given(drawn_worlds())
 def test_peak_tokens_are_counted_by_the_second(world):
     slower = SECOND // 40    # forty ticks of the drawn world make a second

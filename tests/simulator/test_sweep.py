@@ -361,6 +361,25 @@ def test_tuning_finds_the_best_of_a_small_space_and_always_the_same() -> None:
     assert {record["seed"] for record in found.records} == {0}
 
 
+def test_the_best_point_is_run_again_on_traffic_that_did_not_choose_it() -> None:
+    """Where chance draws nothing, there is no other traffic, and a sentence must do."""
+    pytest.importorskip("optuna", reason="needs optuna: pip install 'batchsim[tune]'")
+    found = tune({"max_num_seqs": (1, 40)}, trials=6, num_prompts=60, rate_scale=20, settings={"max_num_seqs": 2},
+                 seed=4)
+    best = found.variants[found.best].values    # type: ignore[index]
+    fresh = [[sweep(num_prompts=60, rate_scale=20, settings={"max_num_seqs": 2}, points=[point],
+                    seed=seed).records[0]["output_throughput"] for seed in range(5, 10)] for point in ({}, best)]
+    assert found.again is not None
+    assert found.again.baseline.mean == pytest.approx(np.mean(fresh[0]))
+    assert found.again.other.mean == pytest.approx(np.mean(fresh[1]))
+    told = found.account().answer[1]
+    assert "it was run again with seeds 5 to 9" in told
+    assert f"{found.again.difference.low:+,.4g} to" in told
+    recorded = tune({"max_num_seqs": (1, 16)}, trials=4, trace=TRACE, load="saturated", settings={"max_num_seqs": 1})
+    assert recorded.again is None
+    assert recorded.account().answer[1].startswith("Mind that the best of ")
+
+
 def test_tuning_goes_the_way_of_what_is_better() -> None:
     pytest.importorskip("optuna", reason="needs optuna: pip install 'batchsim[tune]'")
     found = tune({"max_num_seqs": [1, 12]}, trials=4, objective="p99_e2el_ms", trace=TRACE, load="saturated")

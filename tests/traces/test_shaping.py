@@ -5,7 +5,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces import Trace, TraceError, capped, load, mixed, of_tenants, repeated, sampled, split, spread, truncated
+from traces import (
+    Trace,
+    TraceError,
+    capped,
+    convert,
+    load,
+    mixed,
+    of_tenants,
+    repeated,
+    sampled,
+    split,
+    spread,
+    truncated,
+)
 from traces.profile import slot_utilization
 
 SECOND = 10**9
@@ -217,3 +230,19 @@ def test_outputs_of_conversations_are_not_spread():
     talk = made([0, 1], prompt=[10, 20], session=["a", "a"], parent=[-1, 0])
     with pytest.raises(TraceError, match="has conversations"):
         spread(talk, 2)
+
+
+def test_copies_are_known_through_all_that_is_done_to_a_trace():
+    trace = made([0, 1, 3], tenant=("a", "b", "a"))
+    twice = repeated(trace, 2)
+    assert (twice.original.tolist(), twice.distinct) == ([0, 1, 2] * 2, 3)
+    assert repeated(twice, 2).original.tolist() == [0, 1, 2] * 4
+    assert twice.slice(1, 5).scale_rate(2).saturated().original.tolist() == [1, 2, 0, 1]
+    assert of_tenants(twice, {"a": 1}).original.tolist() == [0, 2, 0, 2]
+    both = mixed([(twice, 1), (trace, 0.5)])
+    assert both.distinct == len(set(both.original.tolist())) == 6
+    assert trace.original is None
+    assert trace.distinct == 3
+    assert mixed([(trace, 1), (trace, 1)]).original is None
+    assert convert(twice, ".csv") == convert(replace(twice, original=None), ".csv")
+    assert twice.digest != replace(twice, original=None).digest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from math import log
 from typing import Any
 
@@ -14,6 +15,7 @@ from simulator.studies.capacity.sample import Sample
 from simulator.studies.capacity.search import fewest, highest
 from simulator.studies.capacity.traffic import Probe, Traffic
 from simulator.studies.capacity.verdict import Verdict, verdict_of
+from simulator.studies.capacity.windows import merged
 
 Measure = Callable[[Mapping[Any, Scenario], Sequence[Objective], str], Mapping[Any, Sample]]
 """Runs scenarios for the objectives, whatever for in words, and gives their samples by the same keys."""
@@ -75,14 +77,17 @@ class Lab:
         """The verdict over all seeds."""
         probes = self.seeds(replicas, scale, change)
         self.need(probes, why)
-        return verdict_of([self.samples[probe] for probe in probes], self.objectives, self.level)
+        return self._judged(probes)
 
     def hold(self, kinds: Sequence[tuple[int, float, str]], why: str, seeds: int | None = None) -> list[bool]:
         """Whether each kind of run (replicas, scale, change) keeps the objectives, over all or the first seeds."""
         runs = [self.seeds(*kind)[:seeds] for kind in kinds]
         self.need([probe for probes in runs for probe in probes], why)
-        return [verdict_of([self.samples[probe] for probe in probes], self.objectives, self.level).holds
-                for probes in runs]
+        return [self._judged(probes).holds for probes in runs]
+
+    def _judged(self, probes: Iterable[Probe]) -> Verdict:
+        return verdict_of([self.samples[probe] for probe in probes], self.objectives, self.level,
+                          fresh=self.traffic.fresh)
 
     def fewest_replicas(self, least: int, guess: int, most: int, *, change: str = "", why: str = "",
                         seeds: int | None = None) -> int | None:
@@ -136,6 +141,6 @@ class Lab:
         """By how much the share that meets all objectives is larger with a change: the same requests in pairs."""
         pairs = list(zip(self.seeds(replicas, scale, change), self.seeds(replicas, scale), strict=True))
         self.need([probe for pair in pairs for probe in pair], "in pairs")
-        with_it, without = ([share for probe in side for share in self.samples[probe].alike]
-                            for side in zip(*pairs, strict=True))
+        sides = ([self.samples[probe].alike for probe in side] for side in zip(*pairs, strict=True))
+        with_it, without = (list(chain(*side)) if self.traffic.fresh else merged(side) for side in sides)
         return paired(with_it, without, self.level)

@@ -38,8 +38,9 @@ class Sample:
     Attributes:
         requests: That count: those the gate takes, sent once the run is warm.
         asked: Of these, those that each objective is about.
-        met: Of those, how many meet its limits, counted from their first try.
-        windows: For each objective, the share that does so in each window.
+        distinct: Of those, how many are no copies of others, as a repeated trace has them.
+        met: Of those that it is about, how many meet its limits, counted from their first try.
+        windows: For each objective, the share that does so in each window, copies in that of the first one.
         alike: The share that meets all objectives in each window of the whole trace, warm-up and rejected requests
             included: the same requests in every run of it, to compare two runs in pairs.
         worst: Of the windows: (share that meets all objectives, seconds of its first and of its last request).
@@ -64,6 +65,7 @@ class Sample:
 
     requests: int
     asked: tuple[int, ...]
+    distinct: tuple[int, ...]
     met: tuple[int, ...]
     windows: tuple[tuple[float, ...], ...]
     alike: tuple[float, ...]
@@ -99,7 +101,7 @@ def sample(scenario: Scenario, objectives: Sequence[Objective]) -> Sample:
 def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
     """What a planner needs to know of this run."""
     line, felt, sent, taken = result.timeline, result.felt, _sent(result), result.setup.verdict == 0
-    warm = warm_from(line)
+    warm, copies = warm_from(line), result.setup.trace.original
     settled = taken & (sent >= warm)
     order = np.flatnonzero(settled)[np.argsort(sent[settled], kind="stable")]
     concerned = [objective.concerns(result.setup.trace) for objective in objectives]
@@ -111,8 +113,11 @@ def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
     finished = [_of(felt, own, len(sent)) for own in rows]
     return Sample(
         requests=len(order), asked=tuple(map(len, rows)),
+        distinct=tuple(len(own) if copies is None else len(np.unique(copies[own])) for own in rows),
         met=tuple(int(kept[own].sum()) for kept, own in zip(met, rows, strict=True)),
-        windows=tuple(shares(kept[own]) for kept, own in zip(met, rows, strict=True)), alike=shares(good),
+        windows=tuple(shares(kept[own], None if copies is None else copies[own])
+                      for kept, own in zip(met, rows, strict=True)),
+        alike=shares(good, copies),
         worst=worst(good[order], sent[order]), left_out=int((taken & (sent < warm)).sum()), warm_after=warm / 1e9,
         rejected=int((~taken).sum()), offered=offered, served=served(line, offered, lags),
         good=offered * float(good[order].mean() if len(order) else 0), lag=lags,

@@ -14,7 +14,7 @@ from simulator.studies.capacity.objectives import Objective, count, percent
 from simulator.studies.capacity.question import Question
 from simulator.studies.capacity.sample import Sample
 from simulator.studies.capacity.traffic import Probe
-from simulator.studies.capacity.verdict import Verdict, fewest_requests, verdict_of
+from simulator.studies.capacity.verdict import Verdict, distinct, fewest_requests, verdict_of
 
 FARTHEST = 16
 """Times the replicas that throughput suggests; more are not tried."""
@@ -42,16 +42,20 @@ def solve(layout: Layout, question: Question) -> None:
 def _too_few_to_tell(layout: Layout, warm: Sequence[Sample] = ()) -> str:
     """The reason where so few requests - of these runs those that count - can show nothing; empty where they can."""
     lab = layout.runs
-    asked = [sum(sample.asked[at] for sample in warm) if warm else lab.traffic.concerned(objective)
+    asked = [distinct(warm, at, lab.traffic.fresh) if warm else lab.traffic.concerned(objective)
              for at, objective in enumerate(lab.objectives)]
     lacking = [(needed, number, objective) for number, objective in zip(asked, lab.objectives, strict=True)
                if number < (needed := fewest_requests(objective.share, lab.level))]
     if not lacking:
         return ""
     needed, requests, objective = max(lacking, key=lambda each: each[0] - each[1])
-    layout.nearest.append("a longer trace would do (--repeat N goes through this one N times), more --replications "
-                          "where something is drawn, a lower --attainment or a lower --confidence")
-    which = ", those that come once the fleet is warm," if warm else ""
+    drawn = "more --replications, " if lab.traffic.seeds > 1 and lab.traffic.fresh else ""
+    again = "--repeat 2 fills the fleet with a round of its own, but" if warm else "not --repeat:"
+    layout.nearest.append(f"a longer trace would do ({again} the same requests again tell nothing new), {drawn}"
+                          "a lower --attainment or a lower --confidence")
+    which = ", copies left out" if lab.traffic.setup.trace.original is not None else ""
+    which += ", those that come once the fleet is warm" if warm else ""
+    which += "," * bool(which)
     whose = "" if objective.tenant is None else f" of {objective.tenant}"
     return (f"{requests:,} requests{whose}{which} cannot show that {percent(objective.share)} of all meet their "
             f"limits, even if not one misses: at a confidence of {lab.level:g} that takes {needed:,}")

@@ -32,7 +32,7 @@ def story(found: Plan) -> list[str]:
     if found.around is None:
         return list(_infeasible(found))
     layout, find = found.best, found.question.find
-    return [answer(found), *_sure(layout, found.question.seeds), *_beyond(layout, found.around, find),
+    return [answer(found), *_cut(layout), *_sure(layout, found.question.seeds), *_beyond(layout, found.around, find),
             *binding(layout, found.around), *changing(layout, found.around, find), *_trust(layout, found.around, find),
             *_others(found)]
 
@@ -50,18 +50,39 @@ def answer(found: Plan) -> str:
             f"given, to {NOTCH - 1:.0%}")
 
 
+def _cut(layout: Layout) -> Iterator[str]:
+    """Whose rate that is, where only the first requests of a trace are replayed."""
+    traffic = layout.runs.traffic
+    if traffic.uncut is not None:
+        yield (f"That rate is the mean over the first {len(traffic.setup.trace):,} requests, all that --num-prompts "
+               f"lets come; the whole trace comes at {traffic.uncut * layout.scale:,.4g} requests/s at the same speed.")
+
+
 def _sure(layout: Layout, seeds: int) -> Iterator[str]:
     """How well the objectives are kept, and what that rests on."""
     sample, verdict = layout.sample(), layout.verdict()
     for objective, share in zip(layout.runs.objectives, verdict.shares, strict=True):
         yield (f"{objective}: met by {share.mean:.2%} of the requests, {share.level:.0%} interval {share.low:.2%} to "
                f"{share.high:.2%}, where {percent(objective.share)} are asked.")
-    windows = len(sample.windows[0])
-    basis = f"{seeds} seeds, each cut into {windows} windows" if seeds > 1 else f"{windows} windows of one run"
-    yield (f"The interval is that of {basis}; the worst one, from {sample.worst[1]:,.4g} to {sample.worst[2]:,.4g} s, "
-           f"has {sample.worst[0]:.2%}. {_warm(sample)} {_stable(layout, verdict)}")
+    yield (f"The interval is that of {_basis(layout, seeds)}; the worst one, from {sample.worst[1]:,.4g} to "
+           f"{sample.worst[2]:,.4g} s, has {sample.worst[0]:.2%}. {_warm(sample)} {_stable(layout, verdict)}")
     if layout.bound:
         yield layout.bound.told()
+
+
+def _basis(layout: Layout, seeds: int) -> str:
+    """What the interval rests on: windows of requests that are not the same ones again."""
+    windows, traffic = len(layout.sample().windows[0]), layout.runs.traffic
+    if seeds > 1 and traffic.fresh:
+        basis = f"{seeds} seeds, each cut into {windows} windows"
+    else:
+        same = f", each over {seeds} seeds that have the same requests" if seeds > 1 else " of one run"
+        basis = f"{windows} windows{same}"
+    trace = traffic.setup.trace
+    if trace.original is None:
+        return basis
+    return (f"{basis}, each with its requests in every round of the trace (of {len(trace):,} requests "
+            f"{trace.distinct:,} are no copies, and only these count for how sure this is)")
 
 
 def _stable(layout: Layout, verdict: Verdict) -> str:
@@ -74,7 +95,7 @@ def _stable(layout: Layout, verdict: Verdict) -> str:
                 f"alone allows {layout.bound.rate:,.4g}.")
     return ("Whether completions follow arrivals cannot be told: requests hold their slots for so large a part of the "
             "run, or are so few, that it ends before the fleet has filled. More requests would show it (--num-prompts, "
-            "or --repeat N to go through the trace N times).")
+            "or --repeat N to go through the trace N times, which lets the fleet fill and makes nothing else surer).")
 
 
 def _warm(sample: Sample) -> str:

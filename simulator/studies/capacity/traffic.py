@@ -19,9 +19,9 @@ from simulator.scenario import Scenario
 from simulator.setup import Setup, prepare
 from simulator.studies.capacity.changes import changed
 from simulator.studies.capacity.objectives import Objective
-from simulator.studies.replications import is_drawn
+from simulator.studies.replications import draws_requests, is_drawn
 from simulator.throughput import SECOND, offered_rate
-from simulator.traffic import as_read, read_trace, under_load, with_trace
+from simulator.traffic import as_read, composed, read_trace, under_load, with_trace
 
 ALONE = 500
 """Requests that are looked at by themselves."""
@@ -57,6 +57,7 @@ class Traffic:
 
     def __init__(self, scenarios: Sequence[Scenario], given: Scenario | None = None) -> None:
         self.scenario, self._given = scenarios[0], given or scenarios[0]
+        self._given_seeds = scenarios
         self._bases = [_settled(scenario) for scenario in scenarios]
         if not self.requests:
             raise InputError("no replica of this kind can serve a single request of the trace: they are longer than "
@@ -64,6 +65,11 @@ class Traffic:
         if self.offered is None:
             raise InputError("a plan needs requests that come over time, and all of these come at once: give "
                              "--request-rate")
+
+    @cached_property
+    def fresh(self) -> bool:
+        """Whether each seed has requests of its own, and not only other arrivals or step times for the same ones."""
+        return self.seeds < 2 or draws_requests(self._given_seeds[:2])
 
     @property
     def seeds(self) -> int:
@@ -81,13 +87,26 @@ class Traffic:
         return self.seeds * int((self.setup.verdict == 0).sum())
 
     def concerned(self, objective: Objective) -> int:
-        """Those among them that an objective is about."""
-        return self.seeds * int((objective.concerns(self.setup.trace) & (self.setup.verdict == 0)).sum())
+        """Those that an objective is about, over all seeds; whoever is asked again counts once."""
+        rows = np.flatnonzero(objective.concerns(self.setup.trace) & (self.setup.verdict == 0))
+        return (self.seeds if self.fresh else 1) * self.setup.trace.take(rows).distinct
 
     @property
     def offered(self) -> float | None:
         """Requests that come, a second, at the traffic as it is."""
         return offered_rate(self.setup.trace.arrival[self.setup.verdict == 0])
+
+    @cached_property
+    def uncut(self) -> float | None:
+        """Requests a second of the whole trace at the same speed; None where none were left out of it, or where a rate
+        or a shape says how fast they come."""
+        given = self._given_seeds[0]
+        if given.num_prompts is None or given.request_rate is not None or given.shape is not None:
+            return None
+        whole = composed(given)
+        if len(whole) == len(self.setup.trace):
+            return None
+        return offered_rate(under_load(whole, given.but(num_prompts=None)).arrival)
 
     def scenario_of(self, probe: Probe) -> Scenario:
         """The scenario that a probe runs."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from simulator import checks
 from simulator.scenario import Scenario
 from simulator.studies.differences import Difference, differences
-from simulator.studies.replications import LEAST, is_drawn, seeds, windows
+from simulator.studies.replications import LEAST, is_drawn, seed_words, seeds, windows
 from simulator.studies.sweep.records import Record
 from simulator.studies.sweep.variants import Variant
 from simulator.traffic import as_read
@@ -32,7 +32,8 @@ def replicated(base: Scenario, making: Making, count: int) -> tuple[dict[str, Va
     points = points if drawn else making(as_read(base))    # to be cut, each trace is read first
     again = (replace(variant, scenario=scenario, number=number) for variant in points.values()
              for number, scenario in enumerate((seeds if drawn else windows)(variant.scenario, count)))
-    words = f"seeds {base.seed} to {base.seed + count - 1}" if drawn else f"{count} windows of the trace"
+    first = next(iter(points.values())).scenario
+    words = seed_words(seeds(first, count)) if drawn else f"{count} windows of the trace"
     return {variant.key: variant for variant in again}, words
 
 

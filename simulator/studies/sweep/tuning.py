@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from simulator.account import Account
@@ -15,7 +16,8 @@ from simulator.errors import InputError, choose
 from simulator.metrics import METRICS, json_keys
 from simulator.studies.campaign import Found
 from simulator.studies.campaign.running import Told
-from simulator.studies.sweep import Sweep, sweep
+from simulator.studies.differences import Difference
+from simulator.studies.sweep import Sweep, again, sweep
 from simulator.studies.sweep.pictures import less_is_better
 from simulator.studies.sweep.variants import Values
 from simulator.studies.sweep.words import words
@@ -35,9 +37,14 @@ class Tuned(Sweep):
 
     Attributes:
         objective: The metric that was to be improved.
+        seed: Of the search.
+        again: The best point beside the scenario as given, on traffic of other seeds; None where nothing is drawn, or
+            where nothing better was found.
     """
 
     objective: str = ""
+    seed: int = 0
+    again: Difference | None = None
 
     @property
     def best(self) -> str | None:
@@ -48,7 +55,13 @@ class Tuned(Sweep):
     def account(self) -> Account:
         """That of the sweep, the best point first."""
         told = super().account()
-        return told if self.best is None else replace(told, answer=(self.praise(self.best), *told.answer))
+        return told if self.best is None else replace(told, answer=(*self.praised(self.best), *told.answer))
+
+    def praised(self, key: str) -> list[str]:
+        """The praise of the best point, and how much of it stands on other traffic."""
+        better = key != next(iter(self.outcomes))
+        return [self.praise(key), *([again.told(self.again, self.objective, self.seed, len(self.outcomes))]
+                                    if better else [])]
 
     def praise(self, key: str) -> str:
         """What the point with this key comes to, and how many others come to the same as it is shown."""
@@ -79,22 +92,30 @@ def tune(space: Space, *, trials: int = TRIALS, objective: str | None = None, se
         for trial in asked:
             value = search.worth(trial.params)
             study.tell(trial, value, state=None if value is not None else _optuna().trial.TrialState.FAIL)
-    return search.found
+    return search.checked()
 
 
 class _Search:
     """What was found so far, and how to find more."""
 
     def __init__(self, objective: str, trials: int, told: Told | None, options: Mapping[str, Any]) -> None:
-        self.found = Tuned({}, {}, objective=objective)
+        self.found = Tuned({}, {}, objective=objective, seed=options["seed"])
         self._trials, self._told, self._options = trials, told or (lambda done, of: None), options
 
     def run(self, points: Sequence[Values]) -> None:
         before = self.found
         heard = sweep(points=points, told=lambda done, _: self._told(len(before.outcomes) + done, self._trials + 1),
                       **self._options)
-        self.found = Tuned({**before.variants, **heard.variants}, {**before.outcomes, **heard.outcomes},
-                           objective=before.objective)
+        self.found = replace(before, variants={**before.variants, **heard.variants},
+                             outcomes={**before.outcomes, **heard.outcomes})
+
+    def checked(self) -> Tuned:
+        """What was found, the best point run again on traffic that it was not chosen by."""
+        found, (given, *_) = self.found, self.found.variants.values()
+        if found.best in (None, given.key):
+            return found
+        run = partial(sweep, **{name: value for name, value in self._options.items() if name != "seed"})
+        return replace(found, again=again.again(given, found.variants[found.best], found.objective, found.seed, run))
 
     def worth(self, values: Values) -> float | None:
         """The objective at these values; some may apply to another policy only."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,8 +30,9 @@ from simulator.studies.capacity.objectives import (
 from simulator.studies.capacity.question import REPLICATIONS, question_of
 from simulator.studies.capacity.sample import Sample, sample, sample_of
 from simulator.studies.capacity.search import fewest, highest
-from simulator.studies.capacity.traffic import is_random
-from simulator.studies.capacity.verdict import fewest_requests, verdict_of
+from simulator.studies.capacity.traffic import Traffic, is_random, with_seeds
+from simulator.studies.capacity.verdict import fewest_requests, share_of, verdict_of
+from simulator.studies.capacity.windows import cut, merged, shares
 from simulator.studies.capacity.work import work_of
 from simulator.timeline import Timeline
 
@@ -168,7 +170,8 @@ def test_the_limit_that_would_do_is_the_worst_of_those_that_must_be_met() -> Non
 def made(met: int, asked: int, windows: tuple[float, ...], lagging: float | None = 0.0) -> Sample:
     found = sample(Scenario(trace_of([(at * SERVICE, 3, 4) for at in range(60)]), "static", cost_model=Constant(STEP)),
                    [Objective({"e2el": 50}, 0.9)])
-    return replace(found, requests=asked, asked=(asked,), met=(met,), windows=(windows,), lag=lagging)
+    return replace(found, requests=asked, asked=(asked,), distinct=(asked,), met=(met,), windows=(windows,),
+                   lag=lagging)
 
 
 def test_a_verdict_is_sure_only_beyond_the_wider_of_its_two_intervals() -> None:
@@ -187,6 +190,36 @@ def test_a_verdict_is_sure_only_beyond_the_wider_of_its_two_intervals() -> None:
     assert [verdict_of(runs, objective, 0.95).follows for runs in ([known], [known, unknown], [unknown, lagging])] == [
         True, None, False]
     assert verdict_of([unknown], objective, 0.95).holds
+
+
+def test_copies_stand_in_one_window_and_count_once() -> None:
+    """300 requests in two rounds, the first 75 of which always miss: four windows, however often each is asked."""
+    met, original = np.tile(np.arange(300) >= 75, 2), np.tile(np.arange(300), 2)
+    assert shares(met, original) == shares(met[:300]) == (0.0, 1.0, 1.0, 1.0)
+    once, twice = share_of(225, 300, shares(met[:300]), 0.95), share_of(450, 600, shares(met, original), 0.95, 300)
+    assert once == twice
+    assert share_of(450, 600, shares(met), 0.95).half_width < 0.7 * once.half_width
+    assert share_of(79, 80, (), 0.95, 40).low == share_interval(39.5, 40).low
+    assert merged([(0.0, 0.5, 1.0), (0.25, 0.0)]) == (0.375, 0.5)
+
+
+@pytest.mark.parametrize(("fields", "fresh"), [
+    ({"noise": 0.1}, False), ({"request_rate": 3.0}, False), ({"sample": 0.5}, False),
+    ({"trace": "azure-conv-2023"}, True),
+    ({"trace": trace_of([(at * SECOND, 1, 1) for at in range(60)]), "request_rate": 3.0}, True),
+    ({"trace": trace_of([(at * SECOND, 1, 1) for at in range(60)]), "noise": 0.1}, False)])
+def test_seeds_with_the_same_requests_count_them_once(fields: dict[str, Any], fresh: bool) -> None:
+    trace = trace_of([(at * SECOND, 1, 1 + at) for at in range(60)])
+    asked = Scenario(**({"trace": trace, "num_prompts": 50, "max_model_len": 100_000} | fields))
+    traffic = Traffic(with_seeds(asked, 3))
+    assert traffic.fresh is fresh
+    assert traffic.concerned(Objective({"ttft": 5}, 0.9)) == len(traffic.setup.trace) * (3 if fresh else 1)
+
+
+@pytest.mark.parametrize(("rows", "sizes"), [(1, [1]), (19, [19]), (20, [10, 10]), (149, [74, 75]), (225, [75] * 3),
+                                             (1500, [75] * 20), (20_000, [1000] * 20)])
+def test_windows_are_few_and_long(rows: int, sizes: list[int]) -> None:
+    assert [part.stop - part.start for part in cut(rows)] == sizes
 
 
 def test_a_share_of_all_is_bounded_by_how_many_there_are() -> None:

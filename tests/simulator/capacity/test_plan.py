@@ -16,7 +16,7 @@ from worlds import Affine, trace_of
 import simulator as sim
 from cost_models import Constant
 from simulator.errors import InputError
-from simulator.statistics import Interval
+from simulator.statistics import Interval, share_interval
 from simulator.studies.capacity import Plan, around, lab, solving
 from simulator.studies.capacity.around import Relaxed
 from simulator.studies.capacity.lab import notch_of, scale_of
@@ -261,6 +261,29 @@ def test_so_few_requests_show_nothing() -> None:
     assert not found.feasible
     assert "200 requests cannot show that 99% of all meet their limits" in found.best.why_not
     assert "takes 368" in found.best.why_not
+
+
+def test_a_rate_over_the_first_requests_is_told_to_be_that() -> None:
+    """Half of the requests come twice as fast as the others: 200 at 12.5 a second, and 400 at 8.34 on the mean."""
+    rows = [((at + max(0, at - 200)) * 2 * SERVICE, 3, 4) for at in range(400)]
+    told = sim.plan(trace_of(rows), num_prompts=200, **ONE_AT_A_TIME).told()
+    assert told[0].endswith("for 12.5 requests/s")
+    assert told[1] == ("That rate is the mean over the first 200 requests, all that --num-prompts lets come; the whole "
+                       "trace comes at 8.34 requests/s at the same speed.")
+    assert "--num-prompts" not in sim.plan(trace_of(rows), **ONE_AT_A_TIME).told()[1]
+
+
+def test_a_trace_gone_through_again_shows_no_more_than_once() -> None:
+    """Nor do seeds that draw nothing but the times of steps."""
+    asked = {**ONE_AT_A_TIME, "attainment": 0.99, "confidence": 0.95}
+    found = sim.plan(evenly(SERVICE, 200), repeat=3, **asked)
+    assert "200 requests, copies left out, cannot show" in found.best.why_not
+    assert "cannot show" in sim.plan(evenly(SERVICE, 200), noise=0.01, **asked).best.why_not
+    again = sim.plan(evenly(SERVICE, 400), repeat=2, **asked)
+    verdict, sample = again.best.verdict(), again.best.sample()
+    assert (sample.asked, sample.distinct) == ((800,), (400,))
+    assert verdict.shares[0].low == share_interval(400, 400).low
+    assert "of 800 requests 400 are no copies" in " ".join(again.told())
 
 
 def test_the_error_band_moves_the_answer_where_it_is_close() -> None:

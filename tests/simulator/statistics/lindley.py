@@ -157,6 +157,24 @@ def planned(queue: Queue) -> Iterable[tuple[Interval, float]]:
         yield share_of(int(seeds.sum()), seeds.size, windows, 0.95), queue.below(LIMIT)
 
 
+def rounds(queue: Queue, *, told: bool = True) -> Iterable[tuple[Interval, float]]:
+    """As `plan` has it of a trace of 3,000 requests gone through ten times, `told` of the copies or not."""
+    customers, again = 3000, 10
+    gaps = np.random.default_rng(17).exponential(1 / queue.load, (RUNS // 2, customers))
+    copies = np.tile(np.arange(customers), again)
+    for row in gaps:
+        whole = np.tile(row, (1, again))
+        met = waits(whole, np.ones(whole.shape))[0] <= LIMIT
+        own, number = (copies, customers) if told else (None, None)
+        yield share_of(int(met.sum()), met.size, shares(met, own), 0.95, number), queue.below(LIMIT)
+
+
+def short(queue: Queue, customers: int) -> Iterable[tuple[Interval, float]]:
+    """As `plan` has it of one run of so few requests."""
+    for met in queue.waits(RUNS, customers + EMPTY, 18)[:, EMPTY:] <= LIMIT:
+        yield share_of(int(met.sum()), met.size, shares(met), 0.95), queue.below(LIMIT)
+
+
 def share_of_one(row: Floats) -> Interval:
     return batch_means(row <= LIMIT)
 
