@@ -81,7 +81,7 @@ def kind_of(path: str | os.PathLike[str]) -> Kind | None:
     for part in (text, first):
         if (found := _of(_content(part))) is not None:
             return found
-    return OF_A_TRACE if "," in first and _is_trace(first.split(",")) else None
+    return OF_A_TRACE if first[:1] not in ("{", "[") and _is_trace(first.split(",")) else None
 
 
 def _content(text: str) -> Any:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ELSEWHERE = ("--backend", "--device cuda", "my-gpu.yaml", "bench", "--device cpu", "requests.jsonl")
 """What marks a command that is left out: clusters, GPUs, minutes, and files of others."""
-FEW = {name: ("--num-prompts", "120") for name in ("compare", "why", "explain", "run", "plan")}
+FEW = dict.fromkeys(("compare", "why", "explain", "run", "plan"), ("--num-prompts", "120"))
 FEW["sweep"] = ("--num-prompts", "20", "--workers", "1")
 NO = {("plan", 1), ("regress", 1)}
 """Statuses that are answers: few requests leave a plan none, and another policy is another one."""

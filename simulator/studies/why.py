@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import exp
 
+from simulator.counting import counted
 from simulator.studies.attribution import Attribution
 from simulator.studies.points import METRICS
 from simulator.studies.rungs import Rung, ratio
@@ -31,8 +32,9 @@ CONVENTIONS = {
 def heading(found: Attribution) -> str:
     """What is taken apart, in a line."""
     load = "every request queued at 0" if found.scenario.load == "saturated" else "at the trace's own times"
-    return (f"From {found.names[0]} to {found.names[1]} on {found.trace.name}, {len(found.trace):,} requests, {load}: "
-            f"{times(found.total) if found.total else 'no ratio'} in {METRICS[found.metric]}")
+    return (f"From {found.names[0]} to {found.names[1]} on {found.trace.name}, "
+            f"{counted(len(found.trace), 'request')}, {load}: {times(found.total) if found.total else 'no ratio'} in "
+            f"{METRICS[found.metric]}")
 
 
 def story(found: Attribution) -> list[str]:
@@ -78,7 +80,8 @@ def _words(rung: Rung) -> str:
     if rung.key not in ("cap", "reservation", "memory"):
         return rung.words
     before, after, loss = rung.before.sequences, rung.point.sequences, _loss(rung)
-    grown = f"{before:,} to {after:,} sequences at once" if before != after else f"still {after:,} sequences at once"
+    many = counted(after, "sequence")
+    grown = f"{before:,} to {many} at once" if before != after else f"still {many} at once"
     return f"{rung.words}: {grown}{f'; {loss}' if loss else ''}"
 
 

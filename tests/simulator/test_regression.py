@@ -179,9 +179,9 @@ def test_of_several_baselines_the_verdict_counts() -> None:
     same, moved = (Compared(name, compare(side({"steps": 1}), side({"steps": now}), EXACT))
                    for name, now in (("same", 1), ("moved", 2)))
     assert Regression((same, moved, moved)).verdict() == (
-        "Regression. Of 3 baselines 2 regressed: moved, moved; 1 passed, 1 metrics within their tolerances.")
+        "Regression. Of 3 baselines 2 regressed: moved, moved; 1 passed, 1 metric within its tolerance.")
     assert Regression((same, same)).verdict() == "Pass. All 2 passed, 2 metrics within their tolerances."
-    assert Regression((moved,)).verdict() == "Regression. moved: 1 worse of 1 metrics."
+    assert Regression((moved,)).verdict() == "Regression. moved: 1 worse of 1 metric."
 
 
 @pytest.mark.parametrize(("name", "now", "outcome"), [

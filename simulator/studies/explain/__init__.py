@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from simulator.counting import counted
 from simulator.errors import InputError, choose
 from simulator.facts import facts_of
 from simulator.policies.base import Policy
@@ -64,7 +65,7 @@ class Explanation:
     def alike(self) -> str:
         """What the runs of the story are, in words."""
         slots = next(iter(self.story.values())).slots.count
-        return f"saturated, {slots:,} slots each, no other bound"
+        return f"saturated, {counted(slots, 'slot')} each, no other bound"
 
     def facts(self) -> list[str]:
         """The inputs in lines: what was asked of whom, and where the times of steps come from."""
