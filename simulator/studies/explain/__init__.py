@@ -20,6 +20,7 @@ from simulator.replication import only_one_replica
 from simulator.result import Result
 from simulator.scenario import Scenario, scenario_of
 from simulator.simulation import run
+from simulator.studies.batch_size import size_told
 from simulator.studies.contenders import slots_of, under
 from simulator.studies.ending import short_request, tell
 from simulator.studies.explain.answer import Answer
@@ -69,7 +70,10 @@ class Explanation:
 
     def facts(self) -> list[str]:
         """The inputs in lines: what was asked of whom, and where the times of steps come from."""
-        return [f"requests: {self.used}", *facts_of(next(iter(self.deployed.values())).setup)[1:]]
+        setups = [result.setup for result in self.deployed.values()]
+        sizes = [f"{line}; a longer trace may have a longer one, and fewer slots" for setup in setups
+                 for line in size_told(setup)]
+        return [f"requests: {self.used}", *facts_of(setups[0])[1:], *sizes]
 
     def told(self) -> dict[str, str]:
         """By policy, the end of the request in words."""
