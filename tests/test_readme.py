@@ -195,7 +195,7 @@ def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(code, "README.md", "exec"), {})
     out = capsys.readouterr().out
     assert "scheduling" in out
-    assert not re.search(r"Fraction\(|\d{7}\.?\d|  \.\.\.  |NaN", out)    # floats as people write them, and whole frames
+    assert not re.search(r"Fraction\(|\d{7}\.?\d|  \.\.\.  |NaN", out)    # short and whole
 
 
 def test_the_policy_of_ones_own_is_short_and_runs(tmp_path: Path) -> None:

@@ -448,10 +448,15 @@ def test_a_reason_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(("before", "after", "words"), [
-    (100.0, 100.0 + 1e-13, "-"), (100.0, 100.00001, "+<0.0001%"), (100.0, 99.9, "-0.1%"), (1.0, 71.3, "+7,030%"),
+    (100.0, 100.0 + 1e-13, "same"), (100.0, 100.00001, "+<0.0001%"), (100.0, 99.9, "-0.1%"), (1.0, 71.3, "+7,030%"),
     (0.0, 1.0, "from 0"), (None, 1.0, "-")])
 def test_a_change_reads_as_a_person_writes_it(before: float, after: float, words: str) -> None:
     assert moved(Change("steps", before, after, Tolerance(), "worse")) == words
+
+
+def test_what_is_the_same_within_a_tolerance_shows_no_difference_that_nobody_can_read() -> None:
+    found = [moved(Change("steps", 100.0, 100.0 + more, Tolerance(0.01), "same")) for more in (0, 1e-5, -1e-5, 0.5)]
+    assert found == ["same", "same", "same", "+0.5%"]
 
 
 @pytest.fixture

@@ -125,9 +125,14 @@ def row(change: Change) -> tuple[str, ...]:
 
 def moved(change: Change) -> str:
     """How far it moved, relative to the baseline."""
-    if change.before is None or change.after is None or Tolerance().holds(change.before, change.after):
+    if change.before is None or change.after is None:
         return "-"
-    return "from 0" if change.relative is None else percent(100 * change.relative)
+    if Tolerance().holds(change.before, change.after):
+        return "same"
+    if change.relative is None:
+        return "from 0"
+    share = 100 * change.relative
+    return "same" if change.verdict == "same" and abs(share) < FINEST else percent(share)
 
 
 def percent(value: float) -> str:
