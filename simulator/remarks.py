@@ -69,7 +69,8 @@ def unserved(summary: Mapping[str, Any]) -> str | None:
 def turns_remark(setup: Setup) -> list[str]:
     """When later turns of conversations are sent; nothing where there are none."""
     if not setup.trace.has_turns:
-        return []
+        told = "has no effect: the trace tells no conversations; --columns session=NAME does"
+        return [f"turns {setup.scenario.turns} {told}"] if setup.scenario.turns != Scenario.turns else []
     if not setup.turns_wait:
         return ["turns are sent at their own times, whether the one before is answered or not"]
     if setup.scenario.load == "saturated":
