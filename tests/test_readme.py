@@ -29,8 +29,8 @@ from simulator.plots import save_figure, strip_figure, timeline_figure
 from simulator.studies.attribution import Attribution
 from simulator.studies.compare import Comparison
 from simulator.studies.explain import Explanation
-from simulator.studies.why import story
-from simulator.studies.why_tables import ladder_table
+from simulator.studies.why import ORDER, brief
+from simulator.studies.why_tables import tables
 from simulator.validation import validate
 from traces import READERS
 
@@ -91,9 +91,11 @@ def answer(found: Comparison) -> str:
 def reasons(found: Attribution) -> str:
     """What `batchsim why` says first."""
     def show(console: Console) -> None:
-        for sentence in story(found):
+        for sentence in brief(found):
             console.print(sentence)
-        print_table(console, ladder_table(found))
+        console.print(ORDER)
+        for table in tables(found):
+            print_table(console, table)
 
     return printed(show)
 
