@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import scripts
 from markdown import table
 
 PACKAGES = ("simulator", "traces", "cost_models", "calibration")
@@ -81,4 +82,9 @@ def main(report: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "coverage.json")))
+    parser = scripts.Asked(__doc__)
+    parser.add_argument("report", nargs="?", type=Path, default=Path("coverage.json"), help="else coverage.json")
+    asked = parser.parse_args()
+    if not asked.report.is_file():
+        parser.error(f"no such file: {asked.report}")
+    sys.exit(main(asked.report))

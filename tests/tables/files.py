@@ -16,6 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+import scripts
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from damage import mutant, outcome
@@ -145,4 +147,7 @@ def main(count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else MUTANTS)
+    asked = scripts.Asked(__doc__)
+    asked.add_argument("mutants", nargs="?", type=scripts.count, default=MUTANTS,
+                       help=f"of each file; {MUTANTS} if not given")
+    main(asked.parse_args().mutants)

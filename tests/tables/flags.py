@@ -10,6 +10,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import scripts
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 
 from markdown import table
@@ -51,4 +53,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    scripts.Asked(__doc__).parse_args()
     main()

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import scripts
 from markdown import table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "simulator" / "statistics"))
@@ -32,4 +33,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    scripts.Asked(__doc__).parse_args()
     main()

@@ -9,6 +9,8 @@ import re
 import sys
 from pathlib import Path
 
+import scripts
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import wicked
@@ -65,4 +67,5 @@ def overload() -> str:
 
 
 if __name__ == "__main__":
+    scripts.Asked(__doc__).parse_args()
     print(misbehaviours(), overload(), sep="\n\n")

@@ -16,13 +16,17 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import scripts
 from markdown import line, table
 
 HERE = Path(__file__)
 sys.path.insert(0, str(HERE.parents[1]))
 
-from loads import CASES  # noqa: E402 - it lies one folder up
+from loads import CASES, sized  # noqa: E402 - it lies one folder up
 
+from simulator.errors import InputError, choose  # noqa: E402
+
+QUICK = 0.1
 CPU_LIMIT, WALL_LIMIT = 240, 1500
 """Seconds: of each process of a case, and of a case on a machine that does much else."""
 
@@ -61,11 +65,22 @@ def main(words: list[str]) -> None:
     if words[:1] == ["--one"]:
         here(words[1], float(words[2]), int(words[3]))
         return
-    quick = "--quick" in words
-    chosen = [word for word in words if word != "--quick"] or list(CASES)
+    parser = scripts.Asked(__doc__)
+    parser.add_argument("cases", nargs="*", type=case, metavar="CASE", help=f"all if not given: {'; '.join(CASES)}")
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    asked = parser.parse_args(words)
     print(table(["load", "CPU", "wall", "peak memory", "what came of it"], []), flush=True)
-    for name in chosen:
-        print(line(alone(name, 0.1 if quick else 1.0)), flush=True)
+    for name in asked.cases or CASES:
+        scale = QUICK if asked.quick else 1.0
+        print(line((sized(name, scale), *alone(name, scale)[1:])), flush=True)
+
+
+def case(name: str) -> str:
+    """A case by its name, else the nearest ones."""
+    try:
+        return choose("case", name, CASES)
+    except InputError as error:
+        raise scripts.ArgumentTypeError(str(error)) from None
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import scripts
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 
 from markdown import table
@@ -50,4 +52,5 @@ def _told(counts: Counter[int]) -> str:
 
 
 if __name__ == "__main__":
+    scripts.Asked(__doc__).parse_args()
     main()

@@ -12,11 +12,12 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
 
+import scripts
 from markdown import table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,16 +59,26 @@ def tried(python: Path) -> list[str]:
             f"{found['failed'] + found['error']:,}"]
 
 
-def main(arguments: Iterable[str]) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Print what is asked for."""
-    match list(arguments):
-        case ["--oldest"]:
-            print(*oldest(), sep="\n")
-        case ["--here"]:
-            print(json.dumps(here()))
-        case folders:
-            rows = [tried(Path(folder).absolute() / "bin" / "python") for folder in folders]
-            print(table(["Python", *SHOWN, "passed", "skipped", "failed"], rows))
+    parser = scripts.Asked(__doc__)
+    parser.add_argument("pythons", nargs="*", type=interpreter, metavar="VENV", help="the folder of an environment")
+    parser.add_argument("--oldest", action="store_true", help="print the oldest versions that are allowed")
+    parser.add_argument("--here", action="store_true", help="print the versions that this interpreter has")
+    asked = parser.parse_args(arguments)
+    if not (asked.pythons or asked.oldest or asked.here):
+        parser.error("name the folder of an environment, or say --oldest")
+    if asked.oldest:
+        print(*oldest(), sep="\n")
+    elif asked.here:
+        print(json.dumps(here()))
+    else:
+        print(table(["Python", *SHOWN, "passed", "skipped", "failed"], map(tried, asked.pythons)))
+
+
+def interpreter(folder: str) -> Path:
+    """The Python of an environment."""
+    return scripts.file(str(Path(folder).absolute() / "bin" / "python"))
 
 
 if __name__ == "__main__":

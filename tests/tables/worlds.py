@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import scripts
 from markdown import table
 
 TESTS = Path(__file__).parents[1]
@@ -50,4 +51,7 @@ def main(worlds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else 15)
+    asked = scripts.Asked(__doc__)
+    asked.add_argument("worlds", nargs="?", type=scripts.count, default=15,
+                       help="of each policy and kind; 15 if not given")
+    main(asked.parse_args().worlds)
