@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 BANDED = {"output_throughput": "output tokens/s", "mean_ttft_ms": "mean TTFT in ms", "mean_tpot_ms": "mean TPOT in ms"}
 """The figures of a band, in words."""
+NOBODY = 1
+"""The exit status of a command whose runs serve no request."""
 REMEDIES = {
     "rejected": "give --too-long truncate, another model or more KV cache, or a trace with shorter requests",
     "aborted": "give a longer --ttft-timeout or --request-timeout",

@@ -16,12 +16,9 @@ from simulator.cli.progress import Bar
 from simulator.cli.summary import print_summary
 from simulator.facts import assumed
 from simulator.policies.making import make_policies
-from simulator.remarks import unserved
+from simulator.remarks import NOBODY, unserved
 from simulator.scenario import Scenario
 from simulator.simulation import run as simulate
-
-NOBODY = 1
-"""The exit status of a run that serves no request."""
 
 
 @with_flags
@@ -34,7 +31,10 @@ def run(simulated: Simulated, written: Written, common: Common,
             "Name of that file; POLICY-LOAD.json if not given."))] = None,
         trace_events: Annotated[str | None, Option("--trace-events", metavar="FILE.json", rich_help_panel=FILES, help=(
             "Also write slots, requests, steps, queue and KV cache over time, for ui.perfetto.dev."))] = None) -> None:
-    """Simulate one policy under one load, and measure it. Exit status 1 if it serves nobody."""
+    """Simulate one policy under one load, and measure it.
+
+    Exit status 1 if it serves nobody.
+    """
     fields = simulated.scenario(common, policy=policy, load=load)
     chosen = make_policies([fields.pop("policy", Scenario.policy)], fields.pop("knobs"))[0]
     scenario = Scenario(policy=chosen, **fields)

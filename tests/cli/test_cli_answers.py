@@ -98,6 +98,9 @@ def test_a_run_that_serves_nobody_says_why(flags: str, told: str, batchsim: Call
     assert "What was served" in out
     status, out, again = batchsim(*line, "--json")
     assert (status, again, json.loads(out)["completed"]) == (1, err, 0)
+    status, out, again = batchsim("compare", *line[1:], "--json", "--max-tokens", "exact")
+    assert status == (1 if "kv" in flags else 0)    # saturated, nobody hangs up
+    assert again.startswith("batchsim: nobody was served: of 3 requests, 3 rejected") == bool(status)
 
 
 def test_describe_a_bundled_trace(batchsim: Call) -> None:
