@@ -6,7 +6,7 @@
     >>> policy = sim.policies.StaticBatching(max_batch_size=16)
     >>> result = sim.simulate("azure-conv-2023", policy, num_prompts=100, load="saturated")
     >>> result
-    <Result static on azure-conv-2023, saturated: 100 of 100 requests in 35.485 s, 4018 steps>
+    <Result static on azure-conv-2023, saturated: 100 of 100 requests in 35.485 s, 4,018 steps>
     >>> len(result.requests), len(result.steps), round(result.summary()["output_throughput"])
     (100, 4018, 637)
     >>> sim.run(result.scenario).summary() == result.summary()

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from cost_models import CapturedGraphs, CostModel
+from simulator.counting import counted
+from simulator.memory import UNLIMITED, Memory
 from simulator.setup import Setup
 
 RANGES = ("sequences that decode", "tokens of context", "new prompt tokens", "tokens before them")
@@ -17,13 +19,34 @@ def facts_of(setup: Setup) -> list[str]:
     scenario, trace = setup.scenario, setup.trace
     gpus = f"{scenario.tensor_parallel_size} x " if scenario.tensor_parallel_size > 1 else ""
     return [
-        f"trace: {trace.name}, {len(trace):,} requests ({trace.source})",
+        f"trace: {trace.name}, {counted(len(trace), 'request')} ({trace.source})",
         f"declared max_tokens: {_declared(setup.declared)}",
         f"model: {setup.model.name} in {scenario.dtype} on {gpus}{scenario.gpu}, longest request "
         f"{setup.deployment.max_model_len:,} tokens",
         "KV pool: " + (setup.pool.explain() if setup.pool else f"{scenario.kv_capacity_tokens:,} tokens, as given"),
         source_of(setup.cost),
     ]
+
+
+def assumed(setup: Setup, memory: Memory) -> list[str]:
+    """The same in short, for a single run whose memory is like this one: what a reader may not have asked for."""
+    trace, bias = setup.trace, setup.cost.stated_bias()
+    error = "no error is stated" if bias is None else f"on average, its steps may be {bias:.1%} shorter or longer"
+    kernels = f", as held against kernel times: {UNTRIED}" if setup.cost.held_against() == "kernels" else ""
+    return [*([] if trace.source == trace.name else [f"trace: {trace.name} ({trace.source.partition(';')[0]})"]),
+            f"KV pool: {_room(setup, memory)}",
+            f"cost model: {setup.cost.name}; {error}{kernels}"]
+
+
+def _room(setup: Setup, memory: Memory) -> str:
+    """How large the KV cache of a replica is."""
+    if memory.capacity >= UNLIMITED:
+        return "without a bound"
+    blocks = counted(memory.capacity, "token") if memory.block_size == 1 else (
+        f"{counted(memory.capacity, 'block')} of {memory.block_size:,} tokens")
+    size = memory.capacity * memory.block_size * setup.deployment.kv_bytes_per_token / 2 ** 30
+    each = " in each replica" if setup.scenario.most_replicas > 1 else ""
+    return f"{blocks}, {size:,.1f} GiB{each}{'' if setup.pool else ', as given'}"
 
 
 def source_of(cost: CostModel) -> str:
@@ -66,5 +89,5 @@ def _declared(declared: Any) -> str:
     if declared.longer:
         told += f"; {declared.longer:,} longer outputs declare their own length"
     if declared.cut:
-        told += f"; {declared.cut:,} outputs cut"
+        told += f"; {counted(declared.cut, 'output')} cut"
     return told

@@ -45,8 +45,6 @@ TOKENS = ("tokens", "token_size", "length", "input_", "prompt")
 """What stands in the names of a trace's columns."""
 MOST_CHARACTERS = (1 << 16, 1 << 22)
 """Of YAML and of JSON that is looked at; what is larger is not guessed at."""
-BRACKETS = ("{", "[")
-"""What JSON begins with, and no header of a table."""
 DRAWN, OURS = "gen:", "batchsim:"
 """What the name of a spec, and the backend of a result of ours, begin with."""
 
@@ -83,7 +81,7 @@ def kind_of(path: str | os.PathLike[str]) -> Kind | None:
     for part in (text, first):
         if (found := _of(_content(part))) is not None:
             return found
-    return OF_A_TRACE if first[:1] not in BRACKETS and "," in first and _is_trace(first.split(",")) else None
+    return OF_A_TRACE if first[:1] not in ("{", "[") and _is_trace(first.split(",")) else None
 
 
 def _content(text: str) -> Any:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from simulator.areas import times
 from simulator.columns import Ints
+from simulator.counting import counted
 from simulator.levels import Levels, kv_levels, slot_levels, token_levels
 from simulator.memory import Memory
 from simulator.record import Record
@@ -100,7 +101,7 @@ def useful_rows(record: Record) -> Ints:
 
 def slot_ledger(record: Record, gaps: Gaps, slots: Slots, lasts: int) -> Ledger:
     """Slots x time, for as long as the replica is charged."""
-    return Ledger("slot-ns", f"{slots.count} slots: {slots.meaning}", slots.count * lasts,
+    return Ledger("slot-ns", f"{counted(slots.count, 'slot')}: {slots.meaning}", slots.count * lasts,
                   added_up(slot_levels(record, gaps, slots), SLOT_PARTS), SLOT_PARTS)
 
 

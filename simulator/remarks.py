@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from simulator.counting import counted
 from simulator.facts import UNTRIED
 from simulator.gate import REFUSED, SHED, SKIPPED, TIMED_OUT
 from simulator.scenario import Scenario
@@ -15,21 +16,29 @@ if TYPE_CHECKING:
 
 BANDED = {"output_throughput": "output tokens/s", "mean_ttft_ms": "mean TTFT in ms", "mean_tpot_ms": "mean TPOT in ms"}
 """The figures of a band, in words."""
+NOBODY = 1
+"""The exit status of a command whose runs serve no request."""
+REMEDIES = {
+    "rejected": "give --too-long truncate, another model or more KV cache, or a trace with shorter requests",
+    "aborted": "give a longer --ttft-timeout or --request-timeout",
+    "failed": "give --max-retries, a larger --queue-limit or more replicas",
+}
+"""What would get requests served that ended so."""
 
 
 def remarks(result: Result, summary: Mapping[str, Any] | None = None) -> list[str]:
     """One line each; none if there is nothing to say. `summary` is that of the result, if it was made before."""
     summary, report = summary or result.summary(metrics=()), result.setup.trace.report
     told = [
-        (len(report.rejected), "rows left out of the trace"),
-        (report.out_of_order, "rows of the trace sorted by arrival"),
-        (summary["cut"], "outputs cut by --max-tokens"),
-        (summary["truncated"], "requests shortened to the longest that the model holds"),
-        (summary["clipped"], "outputs cut by the engine's max_model_len"),
-        (summary["longer_than_declared"], "outputs longer than the default declares; they declare their own"),
-        (summary["out_of_range_steps"], "steps outside the measured range of the cost model"),
+        (len(report.rejected), "row", "left out of the trace"),
+        (report.out_of_order, "row", "of the trace sorted by arrival"),
+        (summary["cut"], "output", "cut by --max-tokens"),
+        (summary["truncated"], "request", "shortened to the longest that the model holds"),
+        (summary["clipped"], "output", "cut by the engine's max_model_len"),
+        (summary["longer_than_declared"], "output", "longer than the default declares, declared at full length"),
+        (summary["out_of_range_steps"], "step", "outside the measured range of the cost model"),
     ]
-    lines = [f"{count:,} {what}" for count, what in told if count]
+    lines = [f"{counted(count, what)} {became}" for count, what, became in told if count]
     lines += [*report.notes, *turns_remark(result.setup), *router_remark(result.scenario)]
     if summary["skipped"]:
         lines.insert(0, f"{SKIPPED}: {summary['skipped']:,}")
@@ -47,10 +56,23 @@ def remarks(result: Result, summary: Mapping[str, Any] | None = None) -> list[st
     return lines
 
 
+def unserved(summary: Mapping[str, Any]) -> str | None:
+    """Why nobody was served, and the next move; None if somebody was."""
+    if summary["completed"]:
+        return None
+    ends = {name: summary[name] for name in REMEDIES if summary[name]}
+    counts = ", ".join(f"{count:,} {name}" for name, count in ends.items())
+    told = f"nobody was served: of {counted(summary['num_prompts'], 'request')}, {counts}"
+    if summary["rejected"]:
+        told += f" ({summary['rejected_reasons']}; the largest has {summary['largest_rejected_tokens']:,} tokens)"
+    return f"{told}: {REMEDIES[next(iter(ends))]}"
+
+
 def turns_remark(setup: Setup) -> list[str]:
     """When later turns of conversations are sent; nothing where there are none."""
     if not setup.trace.has_turns:
-        return []
+        told = "has no effect: the trace tells no conversations; --columns session=NAME does"
+        return [f"turns {setup.scenario.turns} {told}"] if setup.scenario.turns != Scenario.turns else []
     if not setup.turns_wait:
         return ["turns are sent at their own times, whether the one before is answered or not"]
     if setup.scenario.load == "saturated":

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simulator.counting import counted
 from simulator.details import BESIDE, array_pieces, details, parts
 from simulator.display import result_card, result_text
 from simulator.errors import InputError
@@ -98,7 +99,7 @@ class Result(Measured):
         line = self.timeline
         return (f"<Result {self.policy.name} on {self.setup.trace.name}, {self.scenario.load}: {len(line)} of "
                 f"{len(self.setup.output)} requests in {line.last_delivered.max(initial=0) / 1e9:.3f} s, "
-                f"{len(self.record.ends)} steps>")
+                f"{counted(len(self.record.ends), 'step')}>")
 
     def __str__(self) -> str:
         return result_text(self)

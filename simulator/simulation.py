@@ -17,6 +17,7 @@ from simpy import Environment
 from cost_models import Biased
 from simulator.band import BANDED, Band
 from simulator.clients import Client
+from simulator.counting import counted
 from simulator.errors import InputError, PolicyError, StalledError
 from simulator.events import Watcher
 from simulator.gate import ABSENT
@@ -30,7 +31,7 @@ from simulator.scenario import Scenario, scenario_of
 from simulator.sending import sending
 from simulator.serving import Serving
 from simulator.setup import Setup, prepare
-from simulator.standing import counted, standing
+from simulator.standing import standing
 from simulator.tenancy import tenant_codes
 from traces import Trace
 
@@ -184,7 +185,7 @@ def _check(serving: Serving, client: Client, accepted: int, skipped: int) -> Non
 def _stalled(serving: Serving, replica: Replica, finished: int, accepted: int) -> NoReturn:
     outside = f", {serving.waiting_outside} wait at the router" if serving.waiting_outside else ""
     raise StalledError(f"{replica.policy.name}: stalled at {replica.env.now / 1e9:.6f} s, after "
-                       f"{len(replica.record.ends)} steps, with {finished} of {accepted} answered{outside} "
+                       f"{counted(len(replica.record.ends), 'step')}, with {finished} of {accepted} answered{outside} "
                        f"({standing(replica.queue, replica.memory)}); {_next_move(replica.policy)}")
 
 

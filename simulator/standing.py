@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.counting import counted
 from simulator.memory.base import UNLIMITED, Memory
 from simulator.step import Queue
 
@@ -12,11 +13,6 @@ def standing(queue: Queue, memory: Memory) -> str:
               "waiting": len(queue.waiting), "swapped out": len(queue.swapped)}
     parts = [f"{count} {word}" for word, count in counts.items() if count or word in ("running", "waiting")]
     return ", ".join([*parts, _pool(memory)]) + _first_in_line(queue, memory)
-
-
-def counted(count: int, what: str) -> str:
-    """So many of something."""
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _pool(memory: Memory) -> str:

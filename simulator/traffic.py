@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import traces
 from cost_models import model_spec
+from simulator.errors import InputError
 from simulator.kinds import load_trace
 from simulator.patience import Patience
 from simulator.scenario import Scenario
@@ -48,7 +49,7 @@ def composed(scenario: Scenario) -> Trace:
     """The trace with all that is mixed in, of those tenants, as that sample, so many times."""
     trace = _loaded(scenario.trace, scenario, scenario.reading)
     if scenario.mix:
-        others = [(_loaded(name, scenario), weight) for name, weight in scenario.mix.items()]
+        others = [(_mixed_in(name, scenario), weight) for name, weight in scenario.mix.items()]
         trace = traces.mixed([(trace, 1.0), *others])
     if scenario.tenants:
         trace = traces.of_tenants(trace, scenario.tenants)
@@ -107,6 +108,18 @@ def patience_of(scenario: Scenario, *, streams: bool, overhead: int) -> Patience
 
 def _loaded(trace: Trace | str, scenario: Scenario, reading: Mapping[str, Any] = MappingProxyType({})) -> Trace:
     return trace if isinstance(trace, Trace) else load_trace(trace, seed=scenario.seed, **reading)
+
+
+def _mixed_in(name: str, scenario: Scenario) -> Trace:
+    """Another trace as its format has it: how a file is read can be said of the first one only."""
+    try:
+        return _loaded(name, scenario)
+    except traces.TraceError as error:
+        if "say --columns" not in str(error) and "give the unit" not in str(error):
+            raise
+        raise InputError(f"mix: {name} names its columns or times in its own way, and columns and unit are of --trace: "
+                         f"write it anew with batchsim trace convert {name} OUT.csv --columns ... --unit ..., and mix "
+                         "OUT.csv") from error
 
 
 def _chance(scenario: Scenario, stream: int) -> np.random.Generator:

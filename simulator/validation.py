@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cost_models import Profile, profile_named
 from cost_models.catalogue import PROFILED
+from simulator.counting import counted
 from simulator.engine_runs import EngineRun, read_run
 from simulator.errors import InputError, choose
 from simulator.kinds import PROFILE, meant_as
@@ -88,9 +89,9 @@ class Validation:
                 f"simulated policy: {self.result.policy.version}; the recording may be of another version",
                 f"KV pool, assumed unless it was given: {pool}", f"recorded times: {self.run.measured_from}"]
         if self.run.failed:
-            told.append(f"{self.run.failed:,} requests of the recording were not answered, and are left out")
+            told.append(f"not answered in the recording, and left out: {counted(self.run.failed, 'request')}")
         if steps := self.result.record.out_of_range:
-            told.append(f"{steps:,} steps outside the measured range of the cost model")
+            told.append(f"{counted(steps, 'step')} outside the measured range of the cost model")
         waits = self.result.latency("queue_time").mean() or 0
         if waits > OVERLOADED * (self.result.latency("ttft").mean() or 0):
             told.append(f"the engine is overloaded: requests wait {waits / 1e9:.1f} s on average, and a small error of "
@@ -103,7 +104,7 @@ class Validation:
                  "-" if figure.error_percent is None else f"{figure.error_percent:+.1f}%")
                 for figure in self.figures.values()]
         which = "" if self.rows == "all" else f", latencies of the {self.rows} ones"
-        return Table(f"{Path(self.run.name).name}: {len(self.run):,} requests{which}",
+        return Table(f"{Path(self.run.name).name}: {counted(len(self.run), 'request')}{which}",
                      ("", "recorded", "simulated", "error"), tuple(rows))
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ seed; steps cost 10 ms where their price is not the matter.
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -202,10 +203,14 @@ def by_kv(scale: float) -> str:
     return told(sim.run(Scenario(trace(int(100_000 * scale)), replicas=2, router="least-kv", **PLAIN)))
 
 
+def side_of(scale: float) -> int:
+    """Values of each of the two settings of the grid."""
+    return int(100 * scale ** 0.5)
+
+
 def grid(scale: float) -> str:
     """The grid is run, half of its points are lost, and it is resumed; then drawn, and made a page."""
-    side = int(100 * scale ** 0.5)
-    numbers = ",".join(map(str, range(1, side + 1)))
+    numbers = ",".join(map(str, range(1, side_of(scale) + 1)))
     asked = ["sweep", "--cost-model", "constant:10", "--num-prompts", "2", "--vary", f"max_num_seqs={numbers}",
              "--vary", f"rate-scale={numbers}", "-o", "grid", "--quiet"]
     command(*asked)
@@ -241,6 +246,7 @@ def written(scale: float) -> str:
             f"{events / 1e6:,.0f} MB")
 
 
+GRID = "a sweep of 10,000 points"
 CASES: dict[str, Callable[[float], str]] = {
     "1,000,000 requests": million,
     "20,000 running at once, 7 policies": every_policy,
@@ -256,7 +262,18 @@ CASES: dict[str, Callable[[float], str]] = {
     "500 replicas, 7 routers": replicas,
     "1 replica to 500 and back": scaled,
     "100,000 at one instant, 2 replicas by KV": by_kv,
-    "a sweep of 10,000 points": grid,
+    GRID: grid,
     "page, pictures, trace events": written,
 }
 """Each in a process of its own where it is measured, in a folder of its own."""
+FEWEST = 500
+"""Numbers from here on in the name of a case are sizes, which its scale makes smaller."""
+
+
+def sized(name: str, scale: float) -> str:
+    """What a case is called at a scale."""
+    def less(found: re.Match[str]) -> str:
+        size = int(found[0].replace(",", ""))
+        return found[0] if size < FEWEST else f"{side_of(scale) ** 2 if name == GRID else int(size * scale):,}"
+
+    return re.sub(r"\d[\d,]*\d", less, name)

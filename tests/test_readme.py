@@ -29,8 +29,8 @@ from simulator.plots import save_figure, strip_figure, timeline_figure
 from simulator.studies.attribution import Attribution
 from simulator.studies.compare import Comparison
 from simulator.studies.explain import Explanation
-from simulator.studies.why import story
-from simulator.studies.why_tables import ladder_table
+from simulator.studies.why import ORDER, brief
+from simulator.studies.why_tables import tables
 from simulator.validation import validate
 from traces import READERS
 
@@ -91,9 +91,11 @@ def answer(found: Comparison) -> str:
 def reasons(found: Attribution) -> str:
     """What `batchsim why` says first."""
     def show(console: Console) -> None:
-        for sentence in story(found):
+        for sentence in brief(found):
             console.print(sentence)
-        print_table(console, ladder_table(found))
+        console.print(ORDER)
+        for table in tables(found):
+            print_table(console, table)
 
     return printed(show)
 
@@ -193,7 +195,9 @@ def test_the_questions_and_the_strip_are_those_of_the_default_run(tmp_path: Path
 def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     code = next(block for block in blocks("python") if "sim.compare" in block)
     exec(compile(code, "README.md", "exec"), {})
-    assert "scheduling" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "scheduling" in out
+    assert not re.search(r"Fraction\(|\d{7}\.?\d|  \.\.\.  |NaN", out)    # short and whole
 
 
 def test_the_policy_of_ones_own_is_short_and_runs(tmp_path: Path) -> None:

@@ -40,9 +40,9 @@ def plain(text: str) -> str:
     return text if text.isprintable() else ascii(text)
 
 
-def unknown(kind: str, name: object, known: Iterable[str]) -> TraceError:
-    """The error for a `name` that is not one of `known`, with the nearest one."""
+def unknown(kind: str, name: object, known: Iterable[str], meant: str = "") -> TraceError:
+    """The error for a `name` that is not one of `known`, with the one that is `meant`, else the nearest one."""
     known = list(known)
-    near = difflib.get_close_matches(str(name)[:SHOWN], known, n=1)
+    near = [meant] if meant else difflib.get_close_matches(str(name)[:SHOWN], known, n=1)
     hint = f": did you mean {near[0]!r}?" if near else ""
     return TraceError(f"unknown {kind} {shown(name)}{hint} (known: {', '.join(known)})")

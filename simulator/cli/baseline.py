@@ -12,6 +12,7 @@ from simulator.cli.flags import with_flags
 from simulator.cli.options import FILES, ChosenLoad, ChosenPolicy, Common, Force, Simulated
 from simulator.cli.output import free_path
 from simulator.cli.progress import Bar
+from simulator.counting import counted
 from simulator.errors import InputError
 from simulator.policies.making import make_policies
 from simulator.scenario import Scenario, scenario_of
@@ -54,8 +55,9 @@ def save(simulated: Simulated, common: Common,
     measured = sum(value is not None for value in found.side.metrics.values())
     for line in found.side.notes:
         answers().print(line, markup=False)
-    answers().print(f"{measured} metrics of a {'run' if found.side.kind == 'simulated' else 'measurement'} are the "
-                    f"baseline {path}: compare with batchsim regress --baseline {path}", markup=False)
+    kind = "run" if found.side.kind == "simulated" else "measurement"
+    answers().print(f"{counted(measured, 'metric')} of a {kind} {'is' if measured == 1 else 'are'} the baseline "
+                    f"{path}: compare with batchsim regress --baseline {path}", markup=False)
 
 
 def tolerances(texts: list[str] | None) -> dict[str, str]:

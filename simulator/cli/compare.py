@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from typer import Option
+from typer import Exit, Option
 
 from simulator.cli import complete, values
 from simulator.cli.console import answers, as_json
@@ -15,6 +15,7 @@ from simulator.cli.lines import note
 from simulator.cli.options import ENGINE, MEASURES, Common, Simulated, Written
 from simulator.cli.output import Content, ResultDirectory, detail_name, run_files, run_name
 from simulator.cli.progress import Bar
+from simulator.remarks import NOBODY, unserved
 from simulator.scenario import scenario_of
 from simulator.studies.compare import Comparison
 from simulator.studies.compare import compare as study
@@ -36,7 +37,10 @@ def compare(simulated: Simulated, written: Written, common: Common,
             replications: Annotated[str | None, Option(metavar="N", rich_help_panel=MEASURES, help=(
                 "Run it N times, each with another seed, or on another window of a recorded trace, and give 95% "
                 "intervals of the differences; all policies have the same requests and arrivals."))] = None) -> None:
-    """Compare policies on one trace: how much they serve, how it feels, and where the difference comes from."""
+    """Compare policies on one trace: how much they serve, how it feels, and where the difference comes from.
+
+    Exit status 1 if no policy serves anybody.
+    """
     names, asked = simulated.policies("--policies", policies), written.asked
     options = simulated.scenario(common)
     asked_for = scenario_of(**options)
@@ -51,11 +55,19 @@ def compare(simulated: Simulated, written: Written, common: Common,
     directory.write(_files(found, written.save_detailed, asked))
     if common.json:
         print(as_json(found.records(**asked)), end="")
-        return
+    else:
+        _print(found)
+        if not common.quiet:
+            note(f"written to {directory.path}/: a JSON for each run, {FINDINGS} and the figures")
+    told = [unserved(result.summary(metrics=())) for result in found.results.values()]
+    if told[0] and all(told):
+        note(f"batchsim: {told[0]}")
+        raise Exit(NOBODY)
+
+
+def _print(found: Comparison) -> None:
     from simulator.cli.tables import print_comparison
     print_comparison(answers(), found)
-    if not common.quiet:
-        note(f"written to {directory.path}/: a JSON for each run, {FINDINGS} and the figures")
 
 
 def _files(found: Comparison, detailed: bool, asked: Mapping[str, Any]) -> dict[str, Content]:

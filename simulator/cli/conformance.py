@@ -22,6 +22,7 @@ from simulator.cli.lines import note
 from simulator.cli.options import Told
 from simulator.conformance import MODES, Difference, Mode, Verdict
 from simulator.conformance import conformance as check
+from simulator.counting import counted
 
 IDENTICAL, DIFFERENT, NOTHING_COMPARED = 0, 1, 3
 MODE_NAMES: dict[str, tuple[Mode, ...]] = {"exact": ("exact",), "fast": ("fast",), "both": MODES}
@@ -68,7 +69,7 @@ def _document(engine: str, modes: Iterable[Mode], verdicts: list[Verdict]) -> di
 
 def _summary(verdicts: list[Verdict]) -> str:
     identical = sum(verdict.identical for verdict in verdicts)
-    return f"{identical} of {len(verdicts)} identical, {sum(verdict.steps for verdict in verdicts):,} steps"
+    return f"{identical} of {len(verdicts)} identical, {counted(sum(verdict.steps for verdict in verdicts), 'step')}"
 
 
 def _print(console: Console, verdict: Verdict) -> None:
@@ -76,7 +77,7 @@ def _print(console: Console, verdict: Verdict) -> None:
     last = verdict.outcomes[-1]
     missing = f" (not recorded: {', '.join(last.unrecorded)})" if last.unrecorded else ""
     if verdict.difference is None:
-        console.out(f"{verdict.name} identical, {verdict.steps} steps{missing}")
+        console.out(f"{verdict.name} identical, {counted(verdict.steps, 'step')}{missing}")
         return
     console.out(f"{verdict.name} differs in {_place(verdict.difference)}, {last.mode} mode{missing}")
     console.print(_sides(verdict.difference))

@@ -23,8 +23,11 @@ from simulator.scenarios import ScenarioFile
 from simulator.scenarios.recording import plain
 from simulator.scenarios.template import template
 from simulator.setup import cost_of
+from simulator.traffic import read_trace
 
 OUTPUT = "scenario.yaml"
+READ = {"trace", "reading", "mix", "tenants"}
+"""Fields that say what is read, and how."""
 NO_GPU = (f"A command line does not say on which GPU it runs: {Scenario.gpu} is taken; give --gpu, of those that "
           "batchsim list gpus names")
 
@@ -74,10 +77,12 @@ def _said(simulated: Simulated, launched: dict[str, Any], typed: dict[str, Any])
 
 
 def _check(said: dict[str, Any]) -> None:
-    """Refuse what could not be run, but for the trace, which may not be here yet."""
+    """Refuse what could not be run: a trace that somebody named is read, too."""
     scenario = scenario_of(**said)
     make_policy(scenario.policy, scenario.knobs)
     cost_of(scenario)
+    if READ & said.keys():
+        read_trace(scenario)
 
 
 def _notes(command: str | None, launch: Launch | None, said: dict[str, Any]) -> list[str]:

@@ -21,6 +21,7 @@ from simulator.cli.progress import Bar
 from simulator.cli.shaping import TRAFFIC
 from simulator.cli.tables import print_table
 from simulator.errors import InputError
+from simulator.scenario import FIELDS, Scenario, scenario_of
 from simulator.studies import regression
 from simulator.studies.regression import Regression
 from simulator.studies.regression.baseline import entry
@@ -85,6 +86,8 @@ def regress(simulated: Simulated, common: Common,
         _tell(found)
     else:
         _tell_accepted(found, accepted)
+    for line in simulated.without_effect(*_ran(found)):
+        note(f"batchsim: {line}")
     if not common.quiet and not common.json:
         note(f"written to {directory.path}/: {', '.join(WRITTEN)}")
     if accepted is None and found.status:
@@ -95,6 +98,12 @@ def _changes(simulated: Simulated, common: Common, policy: str | None, load: str
     """The fields of the scenario that were typed."""
     said = {"policy": policy, "load": load, "knobs": simulated.knobs or None}
     return simulated.typed(common) | {name: value for name, value in said.items() if value is not None}
+
+
+def _ran(found: Regression) -> list[Scenario]:
+    """What was run now, in place of each baseline."""
+    records = [each.current.scenario for each in found.compared if each.current and each.current.scenario]
+    return [scenario_of(**{name: value for name, value in record.items() if name in FIELDS}) for record in records]
 
 
 def _check_accepting(reason: str | None, metrics: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-from typer import Option
+from typer import Exit, Option
 
 from simulator.cli.console import answers
 from simulator.cli.flags import with_flags
@@ -14,7 +14,9 @@ from simulator.cli.options import FILES, ChosenLoad, ChosenPolicy, Common, Simul
 from simulator.cli.output import ResultDirectory, detail_name, free_path, run_files, run_name
 from simulator.cli.progress import Bar
 from simulator.cli.summary import print_summary
+from simulator.facts import assumed
 from simulator.policies.making import make_policies
+from simulator.remarks import NOBODY, unserved
 from simulator.scenario import Scenario
 from simulator.simulation import run as simulate
 
@@ -29,7 +31,10 @@ def run(simulated: Simulated, written: Written, common: Common,
             "Name of that file; POLICY-LOAD.json if not given."))] = None,
         trace_events: Annotated[str | None, Option("--trace-events", metavar="FILE.json", rich_help_panel=FILES, help=(
             "Also write slots, requests, steps, queue and KV cache over time, for ui.perfetto.dev."))] = None) -> None:
-    """Simulate one policy under one load, and measure it."""
+    """Simulate one policy under one load, and measure it.
+
+    Exit status 1 if it serves nobody.
+    """
     fields = simulated.scenario(common, policy=policy, load=load)
     chosen = make_policies([fields.pop("policy", Scenario.policy)], fields.pop("knobs"))[0]
     scenario = Scenario(policy=chosen, **fields)
@@ -48,13 +53,16 @@ def run(simulated: Simulated, written: Written, common: Common,
         directory.write(run_files(result, name, detailed=written.save_detailed, asked=asked))
     if events is not None:
         result.save_trace_events(events)
+    measured = json.loads(document)
     if common.json:
         print(document, end="")
-        return
-    measured = json.loads(document)
-    print_summary(answers(), measured)
-    for line in measured["remarks"]:
-        answers().print(line, markup=False)
-    places = [str(directory.path / name)] * saves + [str(events)] * (events is not None)
-    if places and not common.quiet:
-        note(f"written to {' and '.join(places)}")
+    else:
+        print_summary(answers(), measured, assumed(result.setup, result.memory))
+        for line in measured["remarks"]:
+            answers().print(line, markup=False)
+        places = [str(directory.path / name)] * saves + [str(events)] * (events is not None)
+        if places and not common.quiet:
+            note(f"written to {' and '.join(places)}")
+    if nobody := unserved(measured):
+        note(f"batchsim: {nobody}")
+        raise Exit(NOBODY)

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 
 from simulator.cli.tables import print_table
+from simulator.counting import counted
 from simulator.fullness import Fullness
 from simulator.run_tables import shown, tables
 
 
-def print_summary(console: Console, document: Mapping[str, Any]) -> None:
+def print_summary(console: Console, document: Mapping[str, Any], assumed: Sequence[str] = ()) -> None:
     """What was served, and how it felt.
 
     Args:
         console: Where to print.
         document: The JSON of the run.
+        assumed: Lines that stand under the title.
     """
     title = (f"{document['policy']} on {document['trace']}, {document['load']}: {document['model_id']} on "
              f"{_gpus(document)}")
     console.print(title, style="bold", markup=False)
+    for line in assumed:
+        console.print(line, style="dim", markup=False)
     served, *others = tables({str(document["policy"]): document})
     print_table(console, served)
     if document["batch_over_time"]:
@@ -32,7 +36,8 @@ def print_summary(console: Console, document: Mapping[str, Any]) -> None:
 
 def _print_batch(console: Console, full: Fullness) -> None:
     """The batch over time as a line of bars."""
-    title = f"batch over {full.ends[-1]:,.4g} s, up to {shown(max(full.sequences))} sequences"
+    most = max(full.sequences)
+    title = f"batch over {full.ends[-1]:,.4g} s, up to {shown(most)} sequence{'s' * (most != 1)}"
     console.print(f"\n{title}\n|{full.drawn()}|", markup=False)
 
 
@@ -45,7 +50,7 @@ def _gpus(summary: Mapping[str, Any]) -> str:
 
 def _replicas(summary: Mapping[str, Any]) -> str:
     """How many there are, or may be."""
-    count = f"{summary['replicas']:,} replica{'s' if summary['replicas'] > 1 else ''}"
+    count = counted(summary["replicas"], "replica")
     if summary["autoscale"] is None:
         return count
     bounds = f"{summary['min_replicas']:,} to {summary['max_replicas']:,}"

@@ -19,6 +19,7 @@ from simulator.cli.progress import Bar
 from simulator.cli.scaling import Scaling
 from simulator.cli.tables import print_table
 from simulator.cli.varied import Varied
+from simulator.counting import counted
 from simulator.facts import source_of
 from simulator.scenarios import record
 from simulator.studies.campaign import Store
@@ -70,8 +71,8 @@ def sweep(simulated: Simulated, asked_for: Varied, scaling: Scaling, common: Com
         names = [RECORDS, TABLE, FINDINGS, FAILURES, *([DIFFERENCES] if found.replications else [])]
         note(f"written to {directory.path}/: {', '.join(names)} and the figures")
     if left:
-        note(f"{directory.path} also has {left:,} points that this sweep does not ask for: its summaries and figures "
-             "leave them out")
+        note(f"{directory.path} also has {counted(left, 'point')} that this sweep does not ask for: its summaries and "
+             "figures leave them out")
     if found.failures:
         raise Exit(1)
 
@@ -81,7 +82,7 @@ def _answered(asked_for: Varied, store: Store, **asked: Any) -> Sweep:
     try:
         return asked_for.run(store=store, **asked)
     except KeyboardInterrupt:
-        note(f"{store.count():,} points are kept in {store.path}/: the same command with --resume goes on")
+        note(f"{counted(store.count(), 'point')} kept in {store.path}/: the same command with --resume goes on")
         raise
 
 

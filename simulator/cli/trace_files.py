@@ -18,6 +18,7 @@ from simulator.cli.lines import note
 from simulator.cli.options import FILES, Common, Reading
 from simulator.cli.output import free_path
 from simulator.cli.shaping import TRAFFIC
+from simulator.counting import counted
 from simulator.errors import InputError
 from simulator.saved import write_whole
 from traces import Trace
@@ -74,4 +75,4 @@ def write_trace(trace: Trace, path: Path, common: Common) -> None:
     if common.json:
         print_json({"file": str(path), "rows": len(trace), "digest": trace.digest})
     elif not common.quiet:
-        note(f"{path}: {len(trace):,} requests over {trace.span_s:,.1f} s")
+        note(f"{path}: {counted(len(trace), 'request')} over {trace.span_s:,.1f} s")

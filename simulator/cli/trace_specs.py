@@ -20,6 +20,7 @@ from simulator.cli.lines import note
 from simulator.cli.options import FILES, Common, Reading
 from simulator.cli.output import free_path
 from simulator.cli.trace_files import Force, Source, target_of, write_trace
+from simulator.counting import counted
 from simulator.documents import readable
 from simulator.errors import InputError
 from simulator.saved import write_whole
@@ -59,7 +60,7 @@ def fit(name: Source, reading: Reading, common: Common,
         return
     answers().print(_table(found))
     if not common.quiet:
-        note(f"{path}: a spec of {len(trace):,} requests; use it with --trace gen:{path}")
+        note(f"{path}: a spec of {counted(len(trace), 'request')}; use it with --trace gen:{path}")
 
 
 def _table(found: list[Kept]) -> Table:

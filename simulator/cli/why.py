@@ -28,7 +28,7 @@ from simulator.scenario import scenario_of
 from simulator.scenarios import record
 from simulator.setup import prepare
 from simulator.studies.attribution import MOST_SWITCHES, Attribution, attribute, usual_load
-from simulator.studies.why import conventions, heading, story
+from simulator.studies.why import ORDER, brief, conventions, heading
 from simulator.studies.why_records import frame, records
 from simulator.studies.why_tables import flag_table, tables
 
@@ -106,14 +106,16 @@ def _print(console: Console, found: Attribution, command: str) -> None:
         console.print(Text(fact, style="dim"))
     console.print()
     console.print(Text(heading(found), style="bold"))
-    for sentence in story(found):
+    for sentence in brief(found):
         console.print(Padding(Text(sentence), (0, 0, 0, 2), expand=False))
+    if len(found.ladders) > 1:
+        console.print(Padding(Text(ORDER, style="dim"), (0, 0, 0, 2), expand=False))
     for table in [*tables(found), flag_table(found, command)]:
         print_table(console, table)
     console.print()
     console.print(Text("How the switches are meant, where others are off", style="bold"))
     for sentence in conventions(found):
-        console.print(Padding(Text(sentence, style="dim"), (0, 0, 0, 2), expand=False))
+        console.print(Padding(Text(f"- {sentence}", style="dim"), (0, 0, 0, 2), expand=False))
 
 
 def _drawn(found: Attribution) -> dict[str, bytes]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from simulator.counting import counted
 from simulator.plots.style import BLUE, GREEN, SOFT, VERMILION, new_figure, our_style, plain_numbers
 from traces import Trace
 from traces.profile import arrivals_over_time, slot_utilization
@@ -34,7 +35,7 @@ def _draw_arrivals(trace: Trace, ax: Axes) -> None:
     edges = np.arange(len(counts) + 1) * window
     ax.stairs(np.array(counts) / window, edges, baseline=0, color=BLUE, fill=True, alpha=0.8)
     ax.set(xlabel="time since the first request (s)", ylabel="requests/s", ylim=(0, None), xlim=(0, edges[-1]))
-    _title(ax, "Arrivals", f"{len(trace):,} requests; means over {window:,.3g} s")
+    _title(ax, "Arrivals", f"{counted(len(trace), 'request')}; means over {window:,.3g} s")
 
 
 def _draw_lengths(trace: Trace, ax: Axes) -> None:

@@ -7,6 +7,7 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simulator.counting import counted
 from simulator.errors import InputError
 from simulator.statistics.interval import LEVEL, Interval, numbers, tail_of
 from simulator.statistics.laws import student_quantile
@@ -67,7 +68,8 @@ def _batches(series: ArrayLike, batches: int) -> NDArray[np.float64]:
     """The series in rows of one length."""
     found = numbers(series)
     if batches < 2 or len(found) < batches:
-        raise InputError(f"{len(found)} values do not fill {batches} batches: it takes 2 batches, and a value for each")
+        raise InputError(f"{len(found)} values do not fill {counted(batches, 'batch')}: it takes 2 batches, and a "
+                         "value for each")
     length = len(found) // batches
     return found[len(found) - length * batches:].reshape(batches, length)
 

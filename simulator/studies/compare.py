@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simulator.account import Account
+from simulator.counting import counted
 from simulator.display import account_card
 from simulator.errors import InputError
 from simulator.metrics import METRICS, json_keys
@@ -84,7 +85,7 @@ class Comparison:
     @property
     def equal(self) -> str:
         """What the runs with equal slots are, in words."""
-        return f"saturated, {self.equal_slots[self.labels[0]].slots.count:,} slots each, no other bound"
+        return f"saturated, {counted(self.equal_slots[self.labels[0]].slots.count, 'slot')} each, no other bound"
 
     def speedup(self) -> dict[str, Any]:
         """The three ratios by key; each a mapping by policy where more than two are compared."""

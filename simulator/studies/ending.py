@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simulator.counting import counted
 from simulator.record import Record
 from simulator.result import Result
 
@@ -124,7 +125,7 @@ def _waiting(record: Record, instant: int) -> int:
 def tell(result: Result, request: int) -> str:
     """The story of `request` in this run, in plain words with its numbers."""
     end = ending(result, request)
-    told = [f"Request {end.request} (prompt {_count(end.prompt, 'token')}, answer {_count(end.output, 'token')}) "
+    told = [f"Request {end.request} (prompt {counted(end.prompt, 'token')}, answer {counted(end.output, 'token')}) "
             f"got a slot at step {end.admitted_step} ({end.admitted_s:.3f} s), {_others(end.companions)} beside it.",
             f"It emitted its last token at step {end.last_step} ({end.last_s:.3f} s)."]
     told += _held(end) if end.idle_steps else _evicted(end)
@@ -135,11 +136,11 @@ def _held(end: Ending) -> list[str]:
     """It had to stay: why, how long, and what it kept meanwhile."""
     because = "the batch ran on"
     if end.longest is not None:
-        because = f"request {end.longest} needed {_count(end.longest_output or 0, 'token')}"
+        because = f"request {end.longest} needed {counted(end.longest_output or 0, 'token')}"
     told = [f"Its slot was not free then: {because}, until step {end.left_step} ({end.left_s:.3f} s).",
-            f"For {_count(end.idle_steps, 'step')} and {end.idle_s:.3f} s the slot stayed idle, holding "
-            f"{_count(end.kv_tokens, 'token')} of KV in {end.kv_taken:,} tokens of memory set aside for it"
-            + (f", while {_count(end.waiting, 'request')} stood in the queue." if end.waiting else "."),
+            f"For {counted(end.idle_steps, 'step')} and {end.idle_s:.3f} s the slot stayed idle, holding "
+            f"{counted(end.kv_tokens, 'token')} of KV in {counted(end.kv_taken, 'token')} of memory set aside for it"
+            + (f", while {counted(end.waiting, 'request')} stood in the queue." if end.waiting else "."),
             "Its answer returned only then, with the whole batch."]
     if end.successor is not None:
         told.append(f"Request {end.successor} took a slot at step {end.successor_step}, in the next batch.")
@@ -148,7 +149,8 @@ def _held(end: Ending) -> list[str]:
 
 def _evicted(end: Ending) -> list[str]:
     """It could go at once: what became free, and who came."""
-    told = [f"It left the batch with that step: its slot and {end.kv_taken:,} tokens of KV memory were free at once."]
+    told = [f"It left the batch with that step: its slot and {counted(end.kv_taken, 'token')} of KV memory were free "
+            "at once."]
     if end.successor is None:
         told.append("Nobody was waiting, so the slot stayed empty.")
     elif end.successor_step == end.last_step + 1:
@@ -156,10 +158,6 @@ def _evicted(end: Ending) -> list[str]:
     else:
         told.append(f"The next to be admitted was request {end.successor}, at step {end.successor_step}.")
     return told
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _others(number: int) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from simulator.facts import facts_of, trust_in
 from simulator.remarks import remarks
+from simulator.studies.batch_size import size_told
 from simulator.studies.differences import UNMEASURED
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ def inputs(found: Comparison) -> list[str]:
 
 
 def _versions(found: Comparison) -> list[str]:
-    return [f"policy: {label} is {found.results[label, 'trace'].policy.version}" for label in found.labels]
+    """Whom the policies mirror, and where the slots of a static one come from."""
+    return [line for label in found.labels for line in (
+        f"policy: {label} is {found.results[label, 'trace'].policy.version}",
+        *size_told(found.results[label, "saturated"].setup))]
 
 
 def warnings(found: Comparison) -> list[str]:

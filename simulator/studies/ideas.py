@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from simulator.areas import times
+from simulator.counting import counted
 from simulator.ledger import durations, useful_rows
 from simulator.record import Record
 from simulator.result import Result
@@ -89,6 +90,7 @@ _ROWS = (
     ("effective batch over time", lambda one: "{:,.1f}; {:,.0f} to {:,.0f} in 80% of the time".format(
         *one.effective_batch)),
     ("throughput", lambda one: f"{one.output_throughput or 0:,.0f} output tokens/s"),
-    ("scheduler work: make up", lambda one: f"{one.memberships:,} batches, one in {1 / one.decisions:,.1f} steps"),
-    ("KV need at the peak", lambda one: f"{one.kv_peak_tokens:,} tokens, {one.kv_taken_tokens:,} set aside"),
+    ("scheduler work: make up",
+     lambda one: f"{counted(one.memberships, 'batch')}, one in {1 / one.decisions:,.1f} steps"),
+    ("KV need at the peak", lambda one: f"{counted(one.kv_peak_tokens, 'token')}, {one.kv_taken_tokens:,} set aside"),
 )

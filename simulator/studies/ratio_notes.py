@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from simulator.counting import counted
 from simulator.memory.base import UNLIMITED
 
 if TYPE_CHECKING:
@@ -52,11 +53,11 @@ def _what_binds(scheduling: Ratio, paged: Ratio) -> list[str]:
         return []
     if ran < min(cap, paged.baseline["completed"]) and used >= HALF_FULL:
         return [f"Memory binds the baseline: it runs {ran:,} at once at most, with {used:.0%} of the KV pool in use, "
-                f"so memory does not let it have the {cap:,} slots of scheduling alone."]
+                f"so memory does not let it have the {counted(cap, 'slot')} of scheduling alone."]
     if used >= NEARLY_FULL:
         return [f"The baseline runs {ran:,} at once at most, with {used:.0%} of the KV pool in use: memory has no room "
                 "for a larger batch of its own."]
     if ran == cap:
-        return [f"Its cap binds the baseline: it runs {ran:,} slots and uses {used:.0%} of the KV pool at most, so a "
-                "larger batch of its own would narrow the second factor."]
+        return [f"Its cap binds the baseline: it runs {counted(ran, 'slot')} and uses {used:.0%} of the KV pool at "
+                "most, so a larger batch of its own would narrow the second factor."]
     return []

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cost_models import StepShape
+from simulator.counting import counted
 from simulator.ledger import SLOT_PARTS
 from simulator.memory.base import UNLIMITED
 from simulator.metrics import METRICS, json_keys
@@ -124,7 +125,7 @@ def ratio_table(found: Comparison) -> Table:
 def _throughput(run: Mapping[str, Any]) -> str:
     if not run["completed"]:
         return "nothing: all rejected"
-    return f"{run['output_throughput']:,.0f} ({run['slots']:,} slots)"
+    return f"{run['output_throughput']:,.0f} ({counted(run['slots'], 'slot')})"
 
 
 def short_ladder(found: Attribution) -> Table:
@@ -182,5 +183,5 @@ def step_table(found: Comparison) -> Table:
     times = [setup.cost.time(StepShape(batch, batch * context)) for batch in batches]
     rows = (("time of the step", *(span(time / 1e6) for time in times)),
             ("output tokens/s", *(f"{batch * 1e9 / time:,.0f}" for batch, time in zip(batches, times, strict=True))))
-    return Table(f"Why a larger batch pays: one decode step, {context:,} tokens of context each",
+    return Table(f"Why a larger batch pays: one decode step, {counted(context, 'token')} of context each",
                  ("sequences", *(f"{batch:,}" for batch in batches)), rows)

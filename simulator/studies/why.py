@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import exp
 
+from simulator.counting import counted
 from simulator.studies.attribution import Attribution
 from simulator.studies.points import METRICS
 from simulator.studies.rungs import Rung, ratio
@@ -27,27 +28,41 @@ CONVENTIONS = {
 }
 """What a switch means where the others are off, by key."""
 
+ORDER = "The order matters: a habit is worth what the others leave it to do."
+
 
 def heading(found: Attribution) -> str:
     """What is taken apart, in a line."""
     load = "every request queued at 0" if found.scenario.load == "saturated" else "at the trace's own times"
-    return (f"From {found.names[0]} to {found.names[1]} on {found.trace.name}, {len(found.trace):,} requests, {load}: "
-            f"{times(found.total) if found.total else 'no ratio'} in {METRICS[found.metric]}")
+    return (f"From {found.names[0]} to {found.names[1]} on {found.trace.name}, "
+            f"{counted(len(found.trace), 'request')}, {load}: {times(found.total) if found.total else 'no ratio'} in "
+            f"{METRICS[found.metric]}")
 
 
 def story(found: Attribution) -> list[str]:
     """The ratio and its parts, in sentences."""
+    if not found.total:
+        return brief(found)
+    told = [" ".join(_whole(found)), *_corrections(found),
+            *(_product(words, rungs) for words, rungs in found.ladders.items())]
+    if len(found.ladders) > 1:
+        told.append(ORDER)
+    return [*told, *([_shares(found)] if found.shares else []), *_bounds(found), *_caveats(found)]
+
+
+def brief(found: Attribution) -> list[str]:
+    """What the tables do not say: the whole, what is left out of it, and what to mind."""
+    return [*_whole(found), *(_corrections(found) if found.total else ()), *_caveats(found)]
+
+
+def _whole(found: Attribution) -> list[str]:
+    """Both values, and their ratio."""
     values = (number(rung.point.value(found.metric)) for rung in (found.ladder[0], found.ladder[-1]))
     measured = ", ".join(f"{name} {value}" for name, value in zip(found.names, values, strict=True))
-    told = [f"{METRICS[found.metric]}: {measured}."]
-    if not found.total:
-        return [*told, f"That is no ratio: {idle(found)}.", *_caveats(found)]
-    told[0] += (f" The switch is worth {times(found.total)}; in steps, as if every step cost the same, "
-                f"{times(found.total_in_steps)}.")
-    told += [*_corrections(found), *(_product(words, rungs) for words, rungs in found.ladders.items())]
-    if len(found.ladders) > 1:
-        told.append("The order matters: a habit is worth what the others leave it to do.")
-    return [*told, *([_shares(found)] if found.shares else []), *_bounds(found), *_caveats(found)]
+    worth = f"That is no ratio: {idle(found)}." if not found.total else (
+        f"The switch is worth {times(found.total)}; in steps, as if every step cost the same, "
+        f"{times(found.total_in_steps)}.")
+    return [f"{METRICS[found.metric]}: {measured}.", worth]
 
 
 def idle(found: Attribution) -> str:
@@ -77,13 +92,16 @@ def _words(rung: Rung) -> str:
     """The switch; for what bounds the batch how much larger it becomes, and why that loses where it does."""
     if rung.key not in ("cap", "reservation", "memory"):
         return rung.words
-    before, after, loss = rung.before.sequences, rung.point.sequences, _loss(rung)
-    grown = f"{before:,} to {after:,} sequences at once" if before != after else f"still {after:,} sequences at once"
+    before, after, loss = rung.before.sequences, rung.point.sequences, loss_of(rung)
+    many = counted(after, "sequence")
+    grown = f"{before:,} to {many} at once" if before != after else f"still {many} at once"
     return f"{rung.words}: {grown}{f'; {loss}' if loss else ''}"
 
 
-def _loss(rung: Rung) -> str:
+def loss_of(rung: Rung) -> str:
     """Why a larger batch serves less, where it does."""
+    if rung.key not in ("cap", "reservation", "memory"):
+        return ""
     if rung.metric == "goodput" or not rung.factor or rung.factor >= Fraction(995, 1000):
         return ""
     if "padded=true" in rung.flags and rung.point.sequences > rung.before.sequences:
@@ -114,11 +132,16 @@ def _bounds(found: Attribution) -> list[str]:
         told += f" Here they come to {times(slots)} with prompts mixed in"
         told += "." if not own or own.factor_in_steps == slots else (
             f", {times(own.factor_in_steps)} with prompts in steps of their own.")
-    return [told, *([_seconds(found, own)] if own and found.metric == "throughput" else [])]
+    return [told, *seconds_told(found)]
+
+
+def seconds_told(found: Attribution) -> list[str]:
+    """Why slots are worth more, or less, in seconds than in steps."""
+    own = next((rung for rung in found.ladder if rung.key == "granularity"), None)
+    return [_seconds(found, own)] if own and found.metric == "throughput" else []
 
 
 def _seconds(found: Attribution, own: Rung) -> str:
-    """Why slots are worth more, or less, in seconds than in steps."""
     told = (f"Slots are worth {times(own.factor)} in tokens a second beside {times(own.factor_in_steps)} in steps, for "
             "steps differ in what they cost")
     told += ": fuller ones cost more"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from math import exp
 
@@ -9,13 +10,16 @@ from simulator.studies.attribution import Attribution
 from simulator.studies.climb import NATURAL
 from simulator.studies.points import METRICS, Point
 from simulator.studies.rungs import Rung
-from simulator.studies.why import idle, number, share, times
+from simulator.studies.why import idle, loss_of, number, seconds_told, share, times
 from simulator.tables import Table
+
+ARTEFACTS = "Factors up to the row where `so far` begins are artefacts of the baseline, and not counted."
 
 
 def tables(found: Attribution) -> list[Table]:
-    """The ladders and the shares; `flag_table` has the flags of each row."""
-    return [*(ladder_table(found, order) for order in found.ladders), *([share_table(found)] if found.shares else [])]
+    """The ladders, the shares and the bound; `flag_table` has the flags of each row."""
+    return [*(ladder_table(found, order) for order in found.ladders), *([share_table(found)] if found.shares else []),
+            *([bound_table(found)] if found.bound and found.total else [])]
 
 
 def ladder_table(found: Attribution, order: str = NATURAL, numbered: bool = True) -> Table:
@@ -29,8 +33,13 @@ def ladder_table(found: Attribution, order: str = NATURAL, numbered: bool = True
              f"One switch after the other, {order}; no ratio, for {idle(found)}")
     return Table(title,
                  ("", METRICS[found.metric], "factor", "so far", "steps", "in steps", "at once", "preemptions"),
-                 tuple(rows), "Factors up to the row where `so far` begins are artefacts of the baseline, and not "
-                 "counted." if artefacts else "")
+                 tuple(rows), " ".join([*([ARTEFACTS] if artefacts else []), *_losses(found.ladders[order])]))
+
+
+def _losses(rungs: Iterable[Rung]) -> list[str]:
+    """Why a larger batch serves less, where it does."""
+    losses = {rung.words: loss_of(rung) for rung in rungs if rung.key}
+    return [f"{words[:1].upper()}{words[1:]}: {loss}." for words, loss in losses.items() if loss]
 
 
 def _footed(found: Attribution, order: str) -> list[Rung]:
@@ -66,6 +75,21 @@ def share_table(found: Attribution) -> Table:
             for key, (one, other) in [*found.shares.items(), ("all", (seconds, steps))]]
     return Table("Without an order: the mean over all of them (Shapley)",
                  ("", "factor", "share", "in steps", "share of it"), tuple(rows))
+
+
+def bound_table(found: Attribution) -> Table:
+    """What freed slots alone can be worth in steps, beside what they are."""
+    bound, slots = found.bound, found.slots_in_steps
+    assert bound is not None
+    rows = [("at most, for batches in the trace's own order of arrival", float(bound.batches)),
+            ("to be expected of the same lengths, drawn at random", float(bound.order)),
+            (f"to be expected of exponential lengths (H_{bound.slots})", float(bound.harmonic))]
+    rows += [("here, with prompts mixed in", float(slots))] if slots is not None else []
+    rows += [("here, with prompts in steps of their own", float(rung.factor_in_steps)) for rung in found.ladder
+             if rung.key == "granularity" and rung.factor_in_steps not in (None, slots)]
+    note = " ".join(["At most: the longest answer of a batch over the mean of all.", *seconds_told(found)])
+    return Table(f"What freed slots alone can be worth, with up to {bound.slots:,} at once", ("", "in steps"),
+                 tuple((words, f"{value:.2f}x") for words, value in rows), note)
 
 
 def flag_table(found: Attribution, command: str = "") -> Table:

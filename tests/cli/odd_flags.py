@@ -39,8 +39,8 @@ NEVER = ("empty", "blanks", "NaN", "-inf", "too large", "5,000 digits", "undersc
 """Kinds that no flag takes, but for those below."""
 TEXTS = {"--label", "--accept", "--result-filename", "--trace-events", "--result-dir", "--output", "OUT"}
 """Flags that take any text, or name what is written."""
-LATER = {"--trace", "--mix", "--tenants", "--trace-format", "--unit", "--window", "--max-tokens"}
-"""Flags of which `init` does not know whether they fit a trace that need not be there yet."""
+LATER = {"--max-tokens"}
+"""Flags of which `init` does not know whether they fit its trace."""
 MOST_SECONDS, MOST_WORDS, MOST_MIB = 10, 1500, 400
 TRACE = """TIMESTAMP,ContextTokens,GeneratedTokens
 2023-11-16 18:15:46.6805900,374,44

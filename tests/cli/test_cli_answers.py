@@ -72,6 +72,37 @@ def test_describe_a_file(batchsim: Call, tmp_path: Path) -> None:
     assert "left out: line 4, column t: 'x' " in answer(batchsim, "trace", "describe", *flags)
 
 
+def test_a_run_says_what_it_takes_for_granted(batchsim: Call) -> None:
+    lines = answer(batchsim, "run", "--num-prompts", "3", "--quiet").splitlines()
+    assert lines[1:3] == [
+        "trace: azure-conv-2023 (stand-in (seed 0) for: Azure LLM inference trace 2023, conversation)",
+        "KV pool: 28,605 blocks of 16 tokens, 55.9 GiB"]
+    assert " ".join(lines[3:5]) == (
+        "cost model: llama-3.1-8b-h100-80-bf16; on average, its steps may be 1.1% shorter or longer, as held against "
+        "kernel times: how far a running engine is from these is not known")
+    lines = answer(batchsim, "run", "--num-prompts", "3", "--policy", "static", "--kv-capacity-tokens", "9000",
+                   "--replicas", "2", "--cost-model", "roofline", "--quiet").splitlines()
+    assert lines[2:4] == ["KV pool: 9,000 tokens, 1.1 GiB in each replica, as given",
+                          "cost model: roofline; no error is stated"]
+
+
+@pytest.mark.parametrize(("flags", "told"), [
+    ("--kv-capacity-tokens 64", "3 rejected (never fits the KV pool: 3; the largest has 4,480 tokens): give --too"),
+    ("--ttft-timeout 0.0001", "3 aborted: give a longer --ttft-timeout or --request-timeout"),
+])
+def test_a_run_that_serves_nobody_says_why(flags: str, told: str, batchsim: Call) -> None:
+    line = ("run", "--num-prompts", "3", *flags.split())
+    status, out, err = batchsim(*line)
+    assert (status, err.count("\n")) == (1, 1)
+    assert err.startswith(f"batchsim: nobody was served: of 3 requests, {told}")
+    assert "What was served" in out
+    status, out, again = batchsim(*line, "--json")
+    assert (status, again, json.loads(out)["completed"]) == (1, err, 0)
+    status, out, again = batchsim("compare", *line[1:], "--json", "--max-tokens", "exact")
+    assert status == (1 if "kv" in flags else 0)    # saturated, nobody hangs up
+    assert again.startswith("batchsim: nobody was served: of 3 requests, 3 rejected") == bool(status)
+
+
 def test_describe_a_bundled_trace(batchsim: Call) -> None:
     one, other = (json.loads(answer(batchsim, "trace", "describe", "azure-code-2023", "--seed", seed, "--json"))
                   for seed in ("0", "1"))

@@ -18,7 +18,9 @@ def test_it_tells_the_story_the_ledgers_and_the_answers(batchsim: Call, tmp_path
     flat = " ".join(out.split())
     for words in ("requests: the first 40 of 19,366 requests of azure-conv-2023", "static: request ", "step by step",
                   "KV pool: 0.92 x 85.00 GB device", "cost model: llama-3.1-8b-h100-80-bf16 (",
-                  "Where the KV cache went", "Why does it need paged memory?", "How do prefill and decode contend?",
+                  "static: 32 slots, the most by default; the longest reservation, request 37 (prompt 4,105",
+                  "; a longer trace may have a longer one, and fewer slots", "Where the KV cache went",
+                  "Why does it need paged memory?", "How do prefill and decode contend?",
                   "What happens when KV runs out in mid-batch?"):
         assert words in flat
     assert list(tmp_path.iterdir()) == []

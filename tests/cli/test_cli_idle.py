@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -76,3 +77,37 @@ def test_a_knob_without_effect_is_told_of(knobs: str, told: bool, batchsim: Call
     status, out, _ = batchsim("run", "--num-prompts", "3", "--policy", "tgi", "--set", *knobs.split())
     assert status == 0
     assert ("of tgi has no effect beside its other knobs" in out) == told
+
+
+@pytest.mark.parametrize(("rows", "flags", "told"), [
+    ("2024-01-01 10:00:00,10,5", "--unit s", "unit s has no effect: the times in column when are dates; leave it out"),
+    ("1,10,5", "--unit s --columns arrival=", "unit s has no effect: there are no times; leave it out"),
+    ("2024-01-01 10:00:00,10,5", "--turns recorded", "turns recorded has no effect: the trace tells no conversations; "
+                                                     "--columns session=NAME does"),
+])
+def test_what_says_nothing_of_this_trace_is_told_of(rows: str, flags: str, told: str, batchsim: Call,
+                                                    tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"when,prompt,output\n{rows}\n")
+    line = ("run", "--trace", "t.csv", *([] if "arrival" in flags else ["--columns", "arrival=when"]), *flags.split())
+    status, out, _ = batchsim(*line)
+    assert (status, out.splitlines().count(told)) == (0, 1)
+
+
+@pytest.mark.parametrize("flags", ["--columns arrival=when --unit s", "--columns arrival=when,session=who --unit s "
+                                                                      "--turns recorded"])
+def test_what_says_something_of_it_is_not(flags: str, batchsim: Call, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("when,who,prompt,output\n1,a,10,5\n2,a,20,5\n")
+    status, out, _ = batchsim("run", "--trace", "t.csv", *flags.split())
+    assert (status, "has no effect" in out) == (0, False)
+
+
+@pytest.mark.parametrize("header", ["ts,in_tokens,out_tokens", "arrival,prompt,output"])
+def test_a_table_that_is_mixed_in_is_written_anew_first(header: str, batchsim: Call, refused: Refused,
+                                                        tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"{header}\n1,10,5\n2,20,5\n")
+    assert refused("run", "--mix", "t.csv", "--num-prompts", "5") == (
+        "mix: t.csv names its columns or times in its own way, and columns and unit are of --trace: write it anew with "
+        "batchsim trace convert t.csv OUT.csv --columns ... --unit ..., and mix OUT.csv")
+    columns = ",".join(map("=".join, zip(("arrival", "prompt", "output"), header.split(","), strict=True)))
+    assert batchsim("trace", "convert", "t.csv", "OUT.csv", "--columns", columns, "--unit", "s")[0] == 0
+    assert batchsim("run", "--mix", "OUT.csv", "--num-prompts", "5")[0] == 0

@@ -200,6 +200,14 @@ def test_a_baseline_may_have_any_name(saved: Call, name: bytes) -> None:
     assert saved("regress", "--baseline", "x" + path)[0] == 3
 
 
+def test_a_flag_that_changes_nothing_is_told_of(saved: Call) -> None:
+    status, _, err = saved("regress", "--baseline", "base.json", "--router", "random", "--cooldown", "3")
+    assert status == 0
+    assert "batchsim: --cooldown has no effect: without autoscale there are as many replicas as replicas says" in err
+    assert "batchsim: --router has no effect: there is one replica to choose from: give replicas" in err
+    assert "no effect" not in saved("regress", "--baseline", "base.json", "--replicas", "2", "--router", "random")[2]
+
+
 def test_half_a_character_in_a_baseline_is_refused(saved: Call, refused: Callable[..., str]) -> None:
     document = json.loads(Path("base.json").read_text())
     document["metrics"]["half \ud800"] = 1

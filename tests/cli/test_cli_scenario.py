@@ -110,6 +110,15 @@ def test_a_file_that_is_not_there(refused: Refused) -> None:
 
 # ---- init
 
+def test_init_refuses_a_trace_that_cannot_be_read(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("ts,p,o\n0,10,5\n1,x,6\n")
+    flags = ("--trace", "t.csv", "--columns", "arrival=ts,prompt=p,output=o")
+    assert refused("init", "--trace", "t.csv").startswith("t.csv: which column is the prompt? say --columns")
+    assert refused("init", *flags).startswith("t.csv: ")
+    assert refused("init", *flags, "--unit", "s").startswith("t.csv, line 3, column p: 'x' ")
+    assert not (tmp_path / "scenario.yaml").exists()
+
+
 def test_init_writes_a_file_that_asks_for_nothing(batchsim: Call, refused: Refused) -> None:
     assert batchsim("init") == (0, "", "written to scenario.yaml: run it with batchsim run --scenario scenario.yaml\n")
     assert read_scenario("scenario.yaml").scenario() == Scenario()
@@ -167,6 +176,11 @@ def test_init_writes_a_shape_of_ones_own(batchsim: Call, tmp_path: Path) -> None
     (("--rate-scale", "0"), "--rate-scale must be above 0, not 0.0"),
     (("-o", "no/where.yaml"), "--output must name a file in a directory that exists, not 'no/where.yaml'"),
     (("--prices", "h100=3"), "unknown GPU 'h100': did you mean 'h100-80'? (known: "),
+    (("--trace", "gone.csv"), "no trace file or bundled trace 'gone.csv' (bundled: "),
+    (("--trace", "azure-conv"), "no trace file or bundled trace 'azure-conv': did you mean 'azure-conv-2023'? (b"),
+    (("--mix", "gone.csv"), "no trace file or bundled trace 'gone.csv' (bundled: "),
+    (("--tenants", "chat"), "azure-conv-2023 names no tenants"),
+    (("--window", "40:00-41:00"), "azure-conv-2023: no requests in the window 40:00-41:00"),
 ])
 def test_init_writes_nothing_that_could_not_be_run(arguments: tuple[str, ...], told: str, refused: Refused,
                                                    tmp_path: Path) -> None:

@@ -304,5 +304,5 @@ def test_an_interrupt_says_what_is_kept(tmp_path: Path) -> None:
     err = run.communicate()[1]
     assert run.returncode == 130
     kept = len(list((tmp_path / "out" / "points").glob("*.json")))
-    assert err == (f"{kept} points are kept in {tmp_path / 'out'}/: the same command with --resume goes on\n"
+    assert err == (f"{kept} points kept in {tmp_path / 'out'}/: the same command with --resume goes on\n"
                    "batchsim: interrupted\n")

@@ -46,9 +46,11 @@ def test_every_row_can_be_run_again(flags: tuple[str, ...], batchsim: Call) -> N
 
 def test_the_answer_stands_in_words_with_its_conventions_and_commands(batchsim: Call) -> None:
     text = answer(batchsim, "why", "--shapley", *FEW)
-    for part in ("From static to vllm on azure-conv-2023, 60 requests", "In the natural order: ",
-                 "With padding first: ", "Without an order (Shapley",
-                 "Freed slots alone cannot be worth more than", "KV pool: 20,000 tokens",
+    for part in ("From static to vllm on azure-conv-2023, 60 requests", "comes from, in the natural order",
+                 "comes from, with padding first", "Without an order: the mean over all of them (Shapley)",
+                 "The order matters: ", "What freed slots alone can be worth, with up to ",
+                 "at most, for batches in the trace's own order of arrival", "here, with prompts mixed in",
+                 "KV pool: 20,000 tokens",
                  "Run any row again: batchsim run --policy hybrid --load saturated --num-prompts 60",
                  "leads the next batch"):
         assert " ".join(part.split()) in " ".join(text.split())

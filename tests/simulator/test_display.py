@@ -61,8 +61,8 @@ def test_a_comparison_gives_an_account_of_itself() -> None:
     assert [table.title.partition(" (")[0] for table in found.tables[:3]] == [
         "How much it serves", "How it feels", "What the switch is worth: three ratios, never one"]
     assert found.warnings[-1].startswith("how far chance moves these differences was not measured")
-    assert found.facts[-2:] == ("policy: static is textbook request-level batching",
-                                f"policy: vllm is {sim.policies.Vllm.version}")
+    assert found.facts[-3::2] == ("policy: static is textbook request-level batching",
+                                  f"policy: vllm is {sim.policies.Vllm.version}")
 
 
 def test_showing_a_result_loads_no_plotting_library() -> None:

@@ -60,7 +60,7 @@ def test_one_that_is_preempted_goes_back_and_catches_up() -> None:
     result = sim.simulate(trace_of([(0, 8, 9), (0, 8, 9)]), policy, cost_model=Constant(10), kv_capacity_tokens=28)
     found = moments(result, 1)
     assert [one.kind for one in found] == ["prefill", "decode", "back in the queue", "recompute", "decode"]
-    assert found[3].words.startswith("catches up with what the preemption took, in 1 step with 1 chunks of ")
+    assert found[3].words.startswith("catches up with what the preemption took, in 1 step with 1 chunk of ")
     assert set(strip_frame(result, 1)["kind"]) == {"prefill", "decode", "queue", "recompute"}
 
 

@@ -179,9 +179,9 @@ def test_of_several_baselines_the_verdict_counts() -> None:
     same, moved = (Compared(name, compare(side({"steps": 1}), side({"steps": now}), EXACT))
                    for name, now in (("same", 1), ("moved", 2)))
     assert Regression((same, moved, moved)).verdict() == (
-        "Regression. Of 3 baselines 2 regressed: moved, moved; 1 passed, 1 metrics within their tolerances.")
+        "Regression. Of 3 baselines 2 regressed: moved, moved; 1 passed, 1 metric within its tolerance.")
     assert Regression((same, same)).verdict() == "Pass. All 2 passed, 2 metrics within their tolerances."
-    assert Regression((moved,)).verdict() == "Regression. moved: 1 worse of 1 metrics."
+    assert Regression((moved,)).verdict() == "Regression. moved: 1 worse of 1 metric."
 
 
 @pytest.mark.parametrize(("name", "now", "outcome"), [
@@ -448,10 +448,15 @@ def test_a_reason_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(("before", "after", "words"), [
-    (100.0, 100.0 + 1e-13, "-"), (100.0, 100.00001, "+<0.0001%"), (100.0, 99.9, "-0.1%"), (1.0, 71.3, "+7,030%"),
+    (100.0, 100.0 + 1e-13, "same"), (100.0, 100.00001, "+<0.0001%"), (100.0, 99.9, "-0.1%"), (1.0, 71.3, "+7,030%"),
     (0.0, 1.0, "from 0"), (None, 1.0, "-")])
 def test_a_change_reads_as_a_person_writes_it(before: float, after: float, words: str) -> None:
     assert moved(Change("steps", before, after, Tolerance(), "worse")) == words
+
+
+def test_what_is_the_same_within_a_tolerance_shows_no_difference_that_nobody_can_read() -> None:
+    found = [moved(Change("steps", 100.0, 100.0 + more, Tolerance(0.01), "same")) for more in (0, 1e-5, -1e-5, 0.5)]
+    assert found == ["same", "same", "same", "+0.5%"]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from asking import options
+import scripts
 from markdown import table
 
 PACKAGES = ("simulator", "traces", "cost_models", "calibration")
@@ -82,6 +82,9 @@ def main(report: Path) -> int:
 
 
 if __name__ == "__main__":
-    asked = options(__doc__)
-    asked.add_argument("report", type=Path, nargs="?", default=Path("coverage.json"), help="(default %(default)s)")
-    sys.exit(main(asked.parse_args().report))
+    parser = scripts.Asked(__doc__)
+    parser.add_argument("report", nargs="?", type=Path, default=Path("coverage.json"), help="else coverage.json")
+    asked = parser.parse_args()
+    if not asked.report.is_file():
+        parser.error(f"no such file: {asked.report}")
+    sys.exit(main(asked.report))

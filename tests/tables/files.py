@@ -16,9 +16,10 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+import scripts
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from asking import options
 from damage import mutant, outcome
 from hostile import HOSTILE, bomb
 from markdown import table
@@ -146,6 +147,7 @@ def main(count: int) -> None:
 
 
 if __name__ == "__main__":
-    asked = options(__doc__)
-    asked.add_argument("mutants", type=int, nargs="?", default=MUTANTS, help="for each reader (default %(default)s)")
+    asked = scripts.Asked(__doc__)
+    asked.add_argument("mutants", nargs="?", type=scripts.count, default=MUTANTS,
+                       help=f"of each file; {MUTANTS} if not given")
     main(asked.parse_args().mutants)

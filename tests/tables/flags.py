@@ -10,9 +10,10 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import scripts
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 
-from asking import options
 from markdown import table
 from odd_flags import Case, Outcome, attempt, cases, fault, prepare
 
@@ -52,5 +53,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    options(__doc__).parse_args()
+    scripts.Asked(__doc__).parse_args()
     main()

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from asking import options
+import scripts
 from markdown import table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "simulator" / "statistics"))
@@ -33,5 +33,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    options(__doc__).parse_args()
+    scripts.Asked(__doc__).parse_args()
     main()

@@ -9,10 +9,11 @@ import re
 import sys
 from pathlib import Path
 
+import scripts
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import wicked
-from asking import options
 from markdown import table
 from overload import CASES, LOADS, REQUESTS, counts
 from worlds import trace_of
@@ -66,5 +67,5 @@ def overload() -> str:
 
 
 if __name__ == "__main__":
-    options(__doc__).parse_args()
+    scripts.Asked(__doc__).parse_args()
     print(misbehaviours(), overload(), sep="\n\n")

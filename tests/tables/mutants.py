@@ -7,16 +7,16 @@ is not there is told on stderr, and the exit status is 1. Needs a system that fo
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import scripts
 import yaml
-from asking import options
 from markdown import table
 from mutation import Mutant, key, mutants
 from planting import Field, Ground, collected, forked, prepare, watched
@@ -89,13 +89,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(bool(unknown))
 
 
-def _arguments(arguments: Sequence[str] | None) -> Namespace:
-    asked = options(__doc__)
-    asked.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=", ".join(PARTS))
-    asked.add_argument("--sample", type=int, default=25, help="changes of each module; 0: all (default 25)")
-    asked.add_argument("--seed", type=int, default=0)
-    asked.add_argument("--budget", type=float, default=15.0, help="seconds of tests for each change (default 15)")
-    return asked.parse_args(arguments)
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = scripts.Asked(__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--sample", type=int, default=25, help="changes of each module; 0: all (default 25)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--budget", type=float, default=15.0, help="seconds of tests for each change (default 15)")
+    return parser.parse_args(arguments)
 
 
 def survivors() -> dict[tuple[str, str], str]:
@@ -116,7 +116,7 @@ def tests(part: str) -> list[str]:
             for name in PARTS[part][1].split()]
 
 
-def plant(part: str, wanted: Namespace) -> Score:
+def plant(part: str, wanted: argparse.Namespace) -> Score:
     """Plant errors in a part, and see which are noticed."""
     there = {module: mutants(ROOT, module) for module in modules(part)}
     chosen = [mutant for module, all_of_it in there.items()

@@ -12,9 +12,10 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import scripts
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 
-from asking import options
 from markdown import table
 from surroundings import MOMENTS, SIGNALS, STOPPED, Ending, end_of, endings, stopped, surroundings, wrong
 
@@ -51,5 +52,5 @@ def _told(counts: Counter[int]) -> str:
 
 
 if __name__ == "__main__":
-    options(__doc__).parse_args()
+    scripts.Asked(__doc__).parse_args()
     main()

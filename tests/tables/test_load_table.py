@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from load import alone, label, main
+from load import alone, main
+from loads import CASES, sized
 
 
 def test_a_row_of_a_case() -> None:
     name, cpu, _, peak, came = alone("100,000 at one instant", 0.001)
-    assert name == "100 at one instant"
+    assert name == "100,000 at one instant"
     assert str(came).startswith("100 answered in ")
     assert str(cpu).endswith(" s")
     assert str(peak).endswith(" MiB")
@@ -19,14 +22,6 @@ def test_a_case_that_passes_its_limit_says_so() -> None:
     assert alone("1,000,000 requests", 1.0, wall=1)[4] == "**stopped: not done in 1 s of wall time**"
 
 
-@pytest.mark.parametrize(("name", "quick"), [
-    ("1,000,000 requests", "100,000 requests"), ("1 replica to 500 and back", "1 replica to 50 and back"),
-    ("1,000 requests in 10 years", "100 requests in 10 years")])
-def test_a_row_tells_its_size(name: str, quick: str) -> None:
-    assert label(name, 1.0) == name
-    assert label(name, 0.1) == quick
-
-
 def test_a_row_is_printed_when_it_is_there(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     shown = []
 
@@ -35,5 +30,15 @@ def test_a_row_is_printed_when_it_is_there(monkeypatch: pytest.MonkeyPatch, caps
         return name, scale
 
     monkeypatch.setattr("load.alone", row)
-    main(["a", "b"], quick=True)
-    assert [*shown, capsys.readouterr().out] == [2, 1, "| b | 0.1 |\n"]
+    main(["--quick", "100,000 at one instant", "1 replica to 500 and back"])
+    assert [*shown, capsys.readouterr().out] == [2, 1, "| 1 replica to 50 and back | 0.1 |\n"]
+
+
+def test_a_case_is_called_by_the_size_that_it_has() -> None:
+    assert {name for name in CASES if sized(name, 1.0) != name} == set()
+    assert sized("a sweep of 10,000 points", 0.1) == "a sweep of 961 points"
+    assert sized("100,000 at one instant, 2 replicas by KV", 0.1) == "10,000 at one instant, 2 replicas by KV"
+    assert sized("1,000 requests in 10 years", 0.1) == "100 requests in 10 years"
+    assert sized("500 replicas, 7 routers", 0.1) == "50 replicas, 7 routers"
+    assert [name for name in CASES if not re.search(r"\d{3}", name)] == [
+        "... with too little memory", "... and by priority", "page, pictures, trace events"]

@@ -1,7 +1,8 @@
 """What was tried where: the default tests in other environments, a row each.
 
 ``python tests/tables/versions.py VENV...`` runs them with the interpreter of each folder, which needs what
-``pip install '.[test]'`` brings. It does not install anything.
+``pip install '.[test]'`` brings. It does not install anything: ``--oldest`` prints the oldest versions that
+pyproject.toml allows, as requirements of an environment to try.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
 
-from asking import options
+import scripts
 from markdown import table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,22 +59,27 @@ def tried(python: Path) -> list[str]:
             f"{found['failed'] + found['error']:,}"]
 
 
-def main(folders: Sequence[Path]) -> None:
-    """Print a row for each of these environments."""
-    rows = [tried(folder.absolute() / "bin" / "python") for folder in folders]
-    print(table(["Python", *SHOWN, "passed", "skipped", "failed"], rows))
+def main(arguments: Sequence[str]) -> None:
+    """Print what is asked for."""
+    parser = scripts.Asked(__doc__)
+    parser.add_argument("pythons", nargs="*", type=interpreter, metavar="VENV", help="the folder of an environment")
+    parser.add_argument("--oldest", action="store_true", help="print the oldest versions that are allowed")
+    parser.add_argument("--here", action="store_true", help="print the versions that this interpreter has")
+    asked = parser.parse_args(arguments)
+    if not (asked.pythons or asked.oldest or asked.here):
+        parser.error("name the folder of an environment, or say --oldest")
+    if asked.oldest:
+        print(*oldest(), sep="\n")
+    elif asked.here:
+        print(json.dumps(here()))
+    else:
+        print(table(["Python", *SHOWN, "passed", "skipped", "failed"], map(tried, asked.pythons)))
+
+
+def interpreter(folder: str) -> Path:
+    """The Python of an environment."""
+    return scripts.file(str(Path(folder).absolute() / "bin" / "python"))
 
 
 if __name__ == "__main__":
-    asked = options(__doc__)
-    asked.add_argument("folders", type=Path, nargs="*", metavar="VENV", help="a virtual environment")
-    asked.add_argument("--oldest", action="store_true",
-                       help="only print the oldest versions that pyproject.toml allows, as requirements to install")
-    asked.add_argument("--here", action="store_true", help="only print the versions that this environment has")
-    wanted = asked.parse_args()
-    if wanted.oldest:
-        print(*oldest(), sep="\n")
-    elif wanted.here:
-        print(json.dumps(here()))
-    else:
-        main(wanted.folders)
+    main(sys.argv[1:])

@@ -1,6 +1,8 @@
 """The table of drawn worlds: how many of each policy, and what they came to.
 
-`python tests/tables/worlds.py [WORLDS]` prints it; `drawn.play.holds` says what is asked of each.
+    python tests/tables/worlds.py [WORLDS]
+
+WORLDS is how many of each policy and kind, 15 if it is not given; `drawn.play.holds` says what is asked of each.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from asking import options
+import scripts
 from markdown import table
 
 TESTS = Path(__file__).parents[1]
@@ -49,6 +51,7 @@ def main(worlds: int) -> None:
 
 
 if __name__ == "__main__":
-    asked = options(__doc__)
-    asked.add_argument("worlds", type=int, nargs="?", default=15, help="of each policy and kind (default %(default)s)")
+    asked = scripts.Asked(__doc__)
+    asked.add_argument("worlds", nargs="?", type=scripts.count, default=15,
+                       help="of each policy and kind; 15 if not given")
     main(asked.parse_args().worlds)

@@ -165,3 +165,13 @@ def test_the_same_seed_gives_the_same_trace_under_any_hash_seed():
         for seed in ("1", "4242")
     }
     assert digests == {load("mooncake-synthetic", seed=3).digest}
+
+
+@pytest.mark.parametrize(("unit", "meant"), [
+    ("sec", "s"), ("Seconds", "s"), ("msec", "ms"), ("milliseconds", "ms"), ("usec", "us"), ("\u00b5s", "us"),
+    ("nanoseconds", "ns"), ("week", None)])
+def test_a_unit_that_is_written_out_is_understood(unit: str, meant: str | None) -> None:
+    with pytest.raises(TraceError) as refused:
+        load("azure-conv-2023.csv", unit=unit)
+    hint = f": did you mean {meant!r}?" if meant else ""
+    assert str(refused.value) == f"unknown unit {unit!r}{hint} (known: s, ms, us, ns)"

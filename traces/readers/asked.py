@@ -10,6 +10,8 @@ from traces.readers.values import UNITS
 
 ROLES = ("arrival", "prompt", "output", "max_tokens", "tenant", "priority", "session", "think", "id", "parent")
 """Roles that a caller may map to a column."""
+SPELLED = {"s": ("sec",), "ms": ("mil", "msec"), "us": ("mic", "usec", "\u00b5"), "ns": ("nan", "nsec")}
+"""How units begin that are written out."""
 PROMPTS = ("cumulative", "increments")
 DAY_NS = 86_400 * SECOND
 _WINDOW = re.compile(r"(\d{1,4}):([0-5]\d)(?::([0-5]\d))?-(\d{1,4}):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
@@ -32,13 +34,19 @@ class Asked:
             if role not in ROLES:
                 raise unknown("role in columns", role, ROLES)
         if self.unit is not None and self.unit not in UNITS:
-            raise unknown("unit", self.unit, UNITS)
+            raise unknown("unit", self.unit, UNITS, _meant(self.unit))
         if self.prompts is not None and self.prompts not in PROMPTS:
             raise unknown("kind of prompts", self.prompts, PROMPTS)
         if self.limit is not None and (type(self.limit) is not int or self.limit < 1):
             raise TraceError(f"limit must be 1 or more rows, not {shown(self.limit)}")
         if self.window is not None:
             window_ns(self.window)
+
+
+def _meant(unit: object) -> str:
+    """The unit that somebody spells out; empty if none is known by such a name."""
+    word = str(unit).lower()
+    return next((short for short, starts in SPELLED.items() if word.startswith(starts)), "")
 
 
 def window_ns(text: str) -> tuple[int, int]:

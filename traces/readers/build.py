@@ -13,7 +13,7 @@ from traces.readers.asked import DAY_NS, Asked
 from traces.readers.blocks import in_scopes
 from traces.readers.content import Content
 from traces.readers.rows import Gathered, gather, parser
-from traces.readers.rules import checks_of, first_of, keep_of, rules_of
+from traces.readers.rules import checks_of, first_of, keep_of, rules_of, unit_is_idle
 from traces.readers.turns import Turns, accumulated, by_id, by_session
 from traces.report import ReadReport
 from traces.trace import Trace
@@ -36,7 +36,14 @@ def read(dialect: "Dialect", content: Content, asked: Asked, path: Path) -> Trac
     rows = gather(source, parse, list(names), asked.lenient, keep)
     if not len(rows):
         raise TraceError(f"{content.label}: no usable rows{_why(rows, asked)}")
-    return _trace(path, content.label, dialect, names, rows, asked)
+    trace = _trace(path, content.label, dialect, names, rows, asked)
+    return trace.noted(_unheeded(names, asked)) if unit_is_idle(names, rules, asked) else trace
+
+
+def _unheeded(names: Mapping[str, str], asked: Asked) -> str:
+    """That the unit of a caller decides nothing."""
+    times = f"the times in column {plain(names['arrival'])} are dates" if "arrival" in names else "there are no times"
+    return f"unit {asked.unit} has no effect: {times}; leave it out"
 
 
 def _why(rows: Gathered, asked: Asked) -> str:

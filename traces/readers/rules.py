@@ -49,6 +49,11 @@ def _unit(dialect: "Dialect", names: Mapping[str, str], label: str, asked: Asked
                      f"out, or say --columns arrival={plain(names.get('arrival', 'NAME'))} with it")
 
 
+def unit_is_idle(names: Mapping[str, str], rules: Mapping[str, values.Rule], asked: Asked) -> bool:
+    """Whether a unit was given for numbers, and there are none: dates, or no times at all."""
+    return asked.unit is not None and "think" not in names and rules.get("arrival", values.stamp) is values.stamp
+
+
 def first_of(rows: Any, split: Split, position: int) -> Iterator[object]:
     """Values of one column on the first rows, as far as they can be split."""
     for row in rows.peek(PEEK):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 
 from cost_models import StepShape
+from simulator.counting import counted
 from simulator.memory.base import UNLIMITED
 from simulator.setup import Setup
 from simulator.studies.capacity.objectives import Objective
@@ -67,8 +68,9 @@ class Bound:
         of = {"cap": "the cap on sequences", "KV": f"KV cache at {self.context:,.0f} tokens each",
               "requests": "as many requests as there are"}[self.limit]
         prompts = f"prompts add {self.prefill:,.0f} s" if self.prefill else "prompts add nothing for certain"
-        return (f"Throughput alone asks for {self.replicas:,} or more: at most {self.at_once:,} sequences run at once "
-                f"({of}), so that the output tokens take {self.steps:,.0f} full steps and {self.decode:,.0f} s of one "
+        return (f"Throughput alone asks for {self.replicas:,} or more: at most {counted(self.at_once, 'sequence')} "
+                f"run{'s' * (self.at_once == 1)} at once ({of}), so that the output tokens take "
+                f"{counted(round(self.steps), 'full step')} and {self.decode:,.0f} s of one "
                 f"replica, {prompts}, and all of it is to be done in {self.available:,.0f} s: requests come for "
                 f"{self.span:,.0f} s, and the last answer may take as long after them as the longest takes, or is "
                 "allowed to.")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator import checks
+from simulator.counting import counted
 from simulator.errors import InputError, choose
 from simulator.metrics import METRICS, MS, meets
 from simulator.scenario import Scenario
@@ -58,7 +59,7 @@ class Objective:
 
 def count(replicas: int) -> str:
     """So many replicas, in words."""
-    return f"{replicas:,} replica{'' if replicas == 1 else 's'}"
+    return counted(replicas, "replica")
 
 
 def percent(share: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil
 
+from simulator.counting import counted
 from simulator.metrics import METRICS
 from simulator.replication import MOST_REPLICAS
 from simulator.studies.capacity.bound import throughput_bound
@@ -103,7 +104,7 @@ def _solve_replicas(layout: Layout, question: Question) -> None:
     farthest = min(guess if _too_slow_alone(layout) else FARTHEST * guess, MOST_REPLICAS)
     most = farthest if question.max_gpus is None else min(farthest, question.max_gpus // layout.size)
     if most < 1:
-        layout.why_not = f"one replica takes {layout.size} GPUs, and only {question.max_gpus} are allowed"
+        layout.why_not = f"one replica takes {counted(layout.size, 'GPU')}, and only {question.max_gpus} are allowed"
         return
     layout.replicas = lab.fewest_sure(min(least, most), min(guess, most), most, "replicas")
     if layout.replicas is None:
@@ -120,7 +121,7 @@ def _near(layout: Layout, most: int, guess: int) -> Iterator[str]:
     lab = layout.runs
     enough = lab.fewest_sure(most + 1, max(most + 1, guess), FARTHEST * max(most, guess), "nearest")
     if enough is not None:
-        yield f"{count(enough)} on {enough * layout.size:,} GPUs would do"
+        yield f"{count(enough)} on {counted(enough * layout.size, 'GPU')} would do"
     notch = lab.highest_sure(most, _likely_notch(layout, most), most=-1, why="nearest")
     if notch is not None:
         yield (f"{count(most)} {'carries' if most == 1 else 'carry'} {scale_of(notch):.0%} of this traffic: "
@@ -159,8 +160,8 @@ def _likely_notch(layout: Layout, replicas: int) -> int:
 def _solve_rate(layout: Layout, question: Question) -> None:
     lab, replicas = layout.runs, question.scenario.replicas
     if question.max_gpus is not None and replicas * layout.size > question.max_gpus:
-        layout.why_not = (f"{count(replicas)} take{'s' if replicas == 1 else ''} {replicas * layout.size:,} GPUs, and "
-                          f"only {question.max_gpus:,} are allowed")
+        take = f"take{'s' * (replicas == 1)} {counted(replicas * layout.size, 'GPU')}"
+        layout.why_not = f"{count(replicas)} {take}, and only {question.max_gpus:,} are allowed"
         return
     most = layout.highest_possible(replicas)
     found = lab.highest_sure(replicas, min(_likely_notch(layout, replicas), most), most=most, why="rate")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cost_models import CostModel
+from simulator.counting import counted
 from simulator.facts import UNTRIED
 from simulator.studies.capacity.lab import NOTCH, scale_of
 from simulator.studies.capacity.layout import Layout
@@ -101,7 +102,7 @@ def _stable(layout: Layout, verdict: Verdict) -> str:
 def _warm(sample: Sample) -> str:
     if not sample.left_out:
         return "No warm-up is left out."
-    which = f"{sample.left_out:,} requests" if sample.left_out > 1 else "1 request"
+    which = counted(sample.left_out, "request")
     return f"As warm-up, while the fleet fills, the first {sample.warm_after:,.3g} s are left out ({which})."
 
 
@@ -145,8 +146,8 @@ def _trust(layout: Layout, about: Around, find: str) -> Iterator[str]:
         yield (f"{sample.out_of_range / sample.steps:.1%} of the steps lie outside what the cost model was measured "
                "for: their times are a guess.")
     if sample.rejected:
-        yield (f"{sample.rejected:,} requests are not counted: they are longer than the model or its KV cache allows, "
-               "and no number of replicas serves them.")
+        yield (f"{counted(sample.rejected, 'request')} not counted: longer than the model or its KV cache allows, so "
+               "that no number of replicas serves them.")
 
 
 def _whose(bias: float, cost: CostModel) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from simulator.counting import counted
 from simulator.errors import InputError, choose
 from simulator.facts import facts_of
 from simulator.policies.base import Policy
@@ -19,6 +20,7 @@ from simulator.replication import only_one_replica
 from simulator.result import Result
 from simulator.scenario import Scenario, scenario_of
 from simulator.simulation import run
+from simulator.studies.batch_size import size_told
 from simulator.studies.contenders import slots_of, under
 from simulator.studies.ending import short_request, tell
 from simulator.studies.explain.answer import Answer
@@ -64,11 +66,14 @@ class Explanation:
     def alike(self) -> str:
         """What the runs of the story are, in words."""
         slots = next(iter(self.story.values())).slots.count
-        return f"saturated, {slots:,} slots each, no other bound"
+        return f"saturated, {counted(slots, 'slot')} each, no other bound"
 
     def facts(self) -> list[str]:
         """The inputs in lines: what was asked of whom, and where the times of steps come from."""
-        return [f"requests: {self.used}", *facts_of(next(iter(self.deployed.values())).setup)[1:]]
+        setups = [result.setup for result in self.deployed.values()]
+        sizes = [f"{line}; a longer trace may have a longer one, and fewer slots" for setup in setups
+                 for line in size_told(setup)]
+        return [f"requests: {self.used}", *facts_of(setups[0])[1:], *sizes]
 
     def told(self) -> dict[str, str]:
         """By policy, the end of the request in words."""

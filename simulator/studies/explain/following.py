@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simulator.counting import counted
 from simulator.ledger import useful_rows
 from simulator.occupancy import Piece, Stay, occupancy
 from simulator.record import Record
@@ -126,7 +127,7 @@ def _preempted(result: Result, end: Ending, steps: slice) -> str:
 
 
 def _read(result: Result, end: Ending, steps: slice) -> str:
-    return f"its prompt of {end.prompt:,} tokens is read, in {_chunks(result.record, steps)}"
+    return f"its prompt of {counted(end.prompt, 'token')} is read, in {_chunks(result.record, steps)}"
 
 
 def _again(result: Result, end: Ending, steps: slice) -> str:
@@ -136,7 +137,7 @@ def _again(result: Result, end: Ending, steps: slice) -> str:
 def _chunks(record: Record, steps: slice) -> str:
     """Prompt and lost tokens of all who compute some in these steps."""
     tokens, rows = (int(record.step(name)[steps].sum()) for name in ("prompt", "chunks"))
-    return f"{_count(steps)} with {rows:,} chunks of {tokens:,} tokens in all"
+    return f"{_count(steps)} with {counted(rows, 'chunk')} of {counted(tokens, 'token')} in all"
 
 
 def _written(result: Result, end: Ending, steps: slice) -> str:
@@ -144,8 +145,8 @@ def _written(result: Result, end: Ending, steps: slice) -> str:
     record = result.record
     took = record.ends[steps] - record.starts[steps]
     rows = _useful(record, steps)
-    return (f"a token a step: {_count(steps)} of {took.mean() / 1e6:,.1f} ms on average; {rows[0]:,} rows do useful "
-            f"work in the first, {rows[-1]:,} in the last")
+    return (f"a token a step: {_count(steps)} of {took.mean() / 1e6:,.1f} ms on average; {counted(rows[0], 'row')} "
+            f"{'does' if rows[0] == 1 else 'do'} useful work in the first, {rows[-1]:,} in the last")
 
 
 def _stalled(result: Result, end: Ending, steps: slice) -> str:
@@ -153,7 +154,8 @@ def _stalled(result: Result, end: Ending, steps: slice) -> str:
 
 
 def _held(result: Result, end: Ending, steps: slice) -> str:
-    whom = "the batch" if end.longest is None else f"request {end.longest} with its {end.longest_output:,} tokens"
+    tokens = counted(end.longest_output or 0, "token")
+    whom = "the batch" if end.longest is None else f"request {end.longest} with its {tokens}"
     rows = _useful(result.record, steps)
     return (f"finished, but held for {whom}: {_count(steps, 'does', 'do')} nothing for it; of the rows, {rows[0]:,} "
             f"are useful at first and {rows[-1]:,} at last")

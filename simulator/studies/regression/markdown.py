@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from simulator.counting import counted
 from simulator.studies.regression.comparing import Change
 from simulator.studies.regression.found import PASS, Compared, Regression
 from simulator.studies.regression.names import shown, unit
@@ -46,7 +47,7 @@ def _part(each: Compared) -> Iterator[str]:
 
 
 def _folded(each: Compared) -> list[str]:
-    return ["", f"<details><summary>All {len(each.changes)} metrics</summary>", "",
+    return ["", f"<details><summary>All {counted(len(each.changes), 'metric')}</summary>", "",
             *_table([row(change) for change in each.changes]), "", "</details>"]
 
 

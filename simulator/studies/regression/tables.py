@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.counting import counted
 from simulator.studies.regression.comparing import Change
 from simulator.studies.regression.found import CHANGED, NOTHING, PASS, REGRESSION, WRONG, Compared, Regression
 from simulator.studies.regression.names import felt, shown, unit
@@ -49,7 +50,8 @@ def _unheld(found: Regression) -> list[str]:
 def _one(each: Compared) -> str:
     if each.outcome == PASS:
         return f"{each.name}: {within(each)}"
-    told = f"{each.name}: {each.reason or f'{counts(each)} of {len(each.changes)} metrics'}"
+    moved = f"{counts(each)} of {counted(len(each.changes), 'metric')}"
+    told = f"{each.name}: {each.reason or moved}"
     return f"{told}. An exact metric must not even improve: --accept what is meant" if each.outcome == CHANGED else told
 
 
@@ -66,7 +68,8 @@ def within(*passed: Compared) -> str:
     """How many metrics held, and how many had nothing to hold."""
     gates = [change.tolerance.gates for each in passed for change in each.changes]
     held, told = sum(gates), len(gates) - sum(gates)
-    return f"{held:,} metrics within their tolerances" + f", {told:,} told only" * bool(told)
+    theirs = "its tolerance" if held == 1 else "their tolerances"
+    return f"{counted(held, 'metric')} within {theirs}" + f", {told:,} told only" * bool(told)
 
 
 def unread(found: Regression) -> list[str]:
@@ -95,7 +98,7 @@ def reasons(each: Compared) -> list[str]:
 
 
 def _named(names: list[str]) -> str:
-    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} metrics"
+    return ", ".join(names) if len(names) <= NAMED else counted(len(names), "metric")
 
 
 def changes_table(each: Compared) -> Table:
@@ -122,9 +125,14 @@ def row(change: Change) -> tuple[str, ...]:
 
 def moved(change: Change) -> str:
     """How far it moved, relative to the baseline."""
-    if change.before is None or change.after is None or Tolerance().holds(change.before, change.after):
+    if change.before is None or change.after is None:
         return "-"
-    return "from 0" if change.relative is None else percent(100 * change.relative)
+    if Tolerance().holds(change.before, change.after):
+        return "same"
+    if change.relative is None:
+        return "from 0"
+    share = 100 * change.relative
+    return "same" if change.verdict == "same" and abs(share) < FINEST else percent(share)
 
 
 def percent(value: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from cost_models import CostModel, CostModelError
 from simulator.account import Account
+from simulator.counting import counted
 from simulator.facts import source_of, trust_in
 from simulator.setup import cost_of
 from simulator.studies.differences import UNMEASURED
@@ -102,7 +103,7 @@ def remarks(found: Sweep) -> Iterator[str]:
     yield from _rejected(averaged(found.records))
     outside = sum(each.get("out_of_range_steps") or 0 for each in found.records)
     if outside:
-        yield f"{outside:,} steps outside the measured range of the cost model, over all points"
+        yield f"{counted(outside, 'step')} outside the measured range of the cost model, over all points"
     if len(found.records) > 1 and not found.replications:
         yield UNMEASURED
 
@@ -111,10 +112,11 @@ def _rejected(records: list[Record]) -> Iterator[str]:
     """The points that reject requests, the worst first."""
     found = sorted((each for each in records if each.get("rejected")), key=lambda each: -each["rejected"])
     for each in found[:MOST_NAMED]:
-        count = f"{each['rejected']:,.0f} of {each['num_prompts']:,.0f} requests were rejected"
+        were = "was" if each["rejected"] == 1 else "were"
+        count = f"{each['rejected']:,.0f} of {each['num_prompts']:,.0f} requests {were} rejected"
         yield f"{count} with {_values(each, records)}"
     if len(found) > MOST_NAMED:
-        yield f"{len(found) - MOST_NAMED:,} more points reject requests"
+        yield f"{counted(len(found) - MOST_NAMED, 'more point')} with rejected requests"
 
 
 def findings(found: Sweep) -> dict[str, Any]:

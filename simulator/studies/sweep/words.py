@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sized
 
+from simulator.counting import counted
 from simulator.metrics import METRICS, Metric
 from simulator.studies.sweep.served import TENANT
 
@@ -25,9 +26,9 @@ def words(name: str) -> str:
     return f"{STEMS.get(found['stem'], found['stem'] + ' ')}{METRICS[found['metric']].label}, ms"
 
 
-def points(counted: Sized) -> str:
+def points(found: Sized) -> str:
     """How many points there are."""
-    return f"{len(counted):,} point{'s' * (len(counted) != 1)}"
+    return counted(len(found), "point")
 
 
 def _with_unit(metric: Metric) -> str:

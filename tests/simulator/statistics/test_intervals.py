@@ -114,7 +114,7 @@ def test_all_of_n_has_the_rule_of_a_closed_form() -> None:
     (lambda: of_means([1, 2], 95), "an interval is sure to a part between 0 and 1, not to 95: 0.95 is usual"),
     (lambda: paired([1, 2], [1]), "pairs need as many values on both sides, not 2 and 1"),
     (lambda: batch_means([1, 2]), "2 values do not fill 20 batches: it takes 2 batches, and a value for each"),
-    (lambda: batch_means([1, 2], batches=1), "2 values do not fill 1 batches: "),
+    (lambda: batch_means([1, 2], batches=1), "2 values do not fill 1 batch: "),
     (lambda: quantile_interval([], 0.5), "an interval needs a value: there is none"),
     (lambda: quantile_interval([1], 99), "a quantile lies between 0 and 1, not at 99: 0.99 is p99"),
     (lambda: batch_quantile(range(100), 1.5), "a quantile lies between 0 and 1, not at 1.5: 0.99 is p99"),
