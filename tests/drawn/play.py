@@ -22,7 +22,8 @@ from simulator.scenario import Scenario
 from simulator.setup import prepare
 from simulator.simulation import run
 
-REFUSED = ("autoscale utilization:X needs to know", "lower the one or raise the other", "raise the one or lower the other")
+REFUSED = ("autoscale utilization:X needs to know",
+           "lower the one or raise the other", "raise the one or lower the other")
 """What is said of worlds whose parts do not go together."""
 
 
