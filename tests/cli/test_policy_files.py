@@ -116,5 +116,5 @@ def test_its_faults_are_the_users(refused: Callable[..., str], file: Path) -> No
     told = refused("run", "--num-prompts", "5", "--policy", "mine.py:Broken")
     assert told == ("Broken: its plan raised an error (ZeroDivisionError: division by zero in mine.py, "
                     "line 24), in step 0 at 0 ns (0 running, 1 waiting, 28605 of 28605 blocks free; "
-                    "request 0 is first in line: 4076 tokens, 255 blocks) (run again with --debug for the traceback)")
+                    "request 0 is first in line: 4,076 tokens, 255 blocks) (run again with --debug for the traceback)")
     assert refused("run", "--num-prompts", "5", "--policy", "mine.py:Asleep").startswith("Asleep: stalled at ")
