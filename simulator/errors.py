@@ -15,6 +15,16 @@ class InputError(ValueError):
         super().__init__(on_one_line(message))
 
 
+class FileChanged(InputError):
+    """A file that a scenario names is not what it was when it was first read, so that runs would not go together."""
+
+
+def file_changed(path: str) -> FileChanged:
+    """The complaint about this file."""
+    return FileChanged(f"{path} has changed since it was first read, and what is done with it must go together: "
+                       "restore it, or begin again")
+
+
 class PolicyError(RuntimeError):
     """A policy broke its contract: it returned what cannot be run."""
 

@@ -105,6 +105,8 @@ class Scenario:
         exact: Ask the policy at every step instead of fast-forwarding; the answer is the same.
         read: The trace, if it is at hand already, with all that was done to it up to num_prompts, so that more runs on
             it need not read it again. No part of what is asked.
+        files: Digests of files that it names, by path, as they were when they were first read: a run declines others.
+            No part of what is asked.
     """
 
     trace: Trace | str = "azure-conv-2023"
@@ -161,6 +163,7 @@ class Scenario:
     seed: int = 0
     exact: bool = False
     read: Trace | None = field(default=None, repr=False, compare=False)
+    files: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check(self)
@@ -203,7 +206,7 @@ class Scenario:
         return {name: "inf" if value == float("inf") else value for name, value in plain.items()}
 
 
-FIELDS = tuple(name for name in Scenario.__dataclass_fields__ if name != "read")
+FIELDS = tuple(name for name in Scenario.__dataclass_fields__ if name not in ("read", "files"))
 """All that a scenario asks, in order."""
 
 

@@ -38,3 +38,11 @@ def odd(scenario: Scenario, folder: str) -> dict[str, Any]:
 def tries(folder: Path, seed: int) -> int:
     """How often a point with this seed was begun."""
     return len((folder / str(seed)).read_text())
+
+
+def edits(scenario: Scenario, path: str, at: int) -> dict[str, Any]:
+    """The same, but for the point with that seed a line is added to the file before."""
+    if scenario.seed == at:
+        with open(path, "a") as file:
+            file.write("# and more\n")
+    return served(scenario)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib.resources import files
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 from filelock import FileLock
-from odd_measures import DIES, DIES_ONCE, FAILS, FAILS_ONCE, IS_INTERRUPTED, odd, served, tries
+from odd_measures import DIES, DIES_ONCE, FAILS, FAILS_ONCE, IS_INTERRUPTED, edits, odd, served, tries
 
 from simulator import InputError, Scenario, read_scenario
+from simulator.errors import FileChanged
+from simulator.scenarios import record
 from simulator.studies.campaign import Backend, Failure, Found, Store, campaign
 from simulator.studies.campaign.cargo import distinct, loaded, unloaded, with_traces
 from simulator.studies.campaign.session import Session
@@ -27,6 +31,8 @@ from traces import Trace
 TRACE = Trace("tiny", np.arange(6) * 10 ** 8, np.full(6, 30), np.arange(1, 7) * 5)
 SMALL = Scenario(trace=TRACE)
 TWO = Backend(workers=2)
+OWN_MODEL = ("name: mine\nlayers: 2\nhidden: 64\nheads: 4\nkv_heads: 4\nhead_dim: 16\nffn: 128\nvocab: 100\n"
+             "max_model_len: 4096\n")
 
 
 def points(*seeds: int) -> dict[str, Scenario]:
@@ -168,10 +174,10 @@ def test_an_interrupted_one_ends_with_the_same_bytes(tmp_path: Path) -> None:
     with Store(broken, resume=True) as store:
         campaign(asked, partial(odd, folder=str(tmp_path)), store=store)
     assert [tries(tmp_path, seed) for seed in (0, IS_INTERRUPTED, 3)] == [1, 2, 1]
-    files = [{path.relative_to(top): path.read_bytes() for path in top.rglob("*") if path.is_file()}
-             for top in (whole, broken)]
-    assert files[0] == files[1]
-    assert len(files[0]) == 6    # five points and the lock
+    left = [{path.relative_to(top): path.read_bytes() for path in top.rglob("*") if path.is_file()}
+            for top in (whole, broken)]
+    assert left[0] == left[1]
+    assert len(left[0]) == 6    # five points and the lock
 
 
 def test_a_stored_point_carries_its_scenario(tmp_path: Path) -> None:
@@ -295,3 +301,72 @@ def test_an_own_policy_runs_in_other_processes(tmp_path: Path) -> None:
     path.write_text("from simulator.policies import Vllm\nclass Mine(Vllm):\n    pass\n")
     asked = {str(seed): SMALL.but(policy=f"{path}:Mine", seed=seed) for seed in (1, 2)}
     assert len(values(campaign(asked, served, backend=TWO))) == 2
+
+
+POLICY = "from simulator.policies import Vllm\nclass Mine(Vllm):\n    pass\n"
+
+
+def test_a_file_that_changes_under_a_campaign_ends_it_and_what_was_measured_is_kept(tmp_path: Path) -> None:
+    path, out = tmp_path / "mine.py", tmp_path / "out"
+    path.write_text(POLICY)
+    asked = {str(seed): SMALL.but(policy=f"{path}:Mine", seed=seed) for seed in range(3)}
+    with pytest.raises(FileChanged) as caught, Store(out) as store:
+        campaign(asked, partial(edits, path=str(path), at=1), store=store)
+    assert str(caught.value) == (
+        f"{path} has changed since it was first read, and what is done with it must go together: restore it, or begin "
+        "again; what was measured before is kept, and --resume goes on with it once the file is as it was")
+    [kept] = (out / "points").iterdir()
+    digest = hashlib.sha256(POLICY.encode()).hexdigest()[:16]
+    assert json.loads(kept.read_text())["scenario"]["files"] == {str(path): digest}
+
+    with pytest.raises(InputError, match="has 1 points of other settings"), Store(out, resume=True) as store:
+        campaign(asked, served, store=store)    # as edited
+    path.write_text(POLICY)
+    told: list[tuple[int, int]] = []
+    with Store(out, resume=True) as store:
+        assert len(values(campaign(asked, served, store=store, told=lambda *far: told.append(far)))) == 3
+    assert told[0] == (1, 3)
+
+
+def test_a_worker_that_finds_another_file_ends_the_campaign(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(POLICY)
+    asked = {str(seed): SMALL.but(policy=f"{path}:Mine", seed=seed) for seed in range(4)}
+    with pytest.raises(FileChanged, match=r"mine.py has changed since it was first read"):
+        campaign(asked, partial(edits, path=str(path), at=0), backend=TWO)
+
+
+@pytest.mark.parametrize("field", ["model", "cost_model"])
+def test_no_file_is_swapped_between_two_points(tmp_path: Path, field: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(files("cost_models").joinpath("profiles", "llama-3.1-8b-h100-80-bf16.yaml").read_text()
+                    if field == "cost_model" else OWN_MODEL)
+    asked = {str(seed): SMALL.but(**{field: str(path)}, seed=seed) for seed in range(2)}
+    with pytest.raises(FileChanged, match=r"mine.yaml has changed"):
+        campaign(asked, partial(edits, path=str(path), at=1))
+
+
+def test_what_a_store_keeps_runs_no_policy_file_again(tmp_path: Path) -> None:
+    path, mark = tmp_path / "mine.py", tmp_path / "mark"
+    path.write_text(POLICY)
+    point = with_traces({"it": SMALL.but(policy=f"{path}:Mine")})["it"]
+    value = served(point)
+    path.write_text(f"open({str(mark)!r}, 'w').close()\n{POLICY}")
+    with Store(tmp_path / "out") as store:
+        store.keep("it", point, value)
+    assert not mark.exists()
+    [kept] = (tmp_path / "out" / "points").iterdir()
+    assert json.loads(kept.read_text())["scenario"]["files"] == point.files
+
+
+def test_a_trace_that_was_read_keeps_its_digest(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("arrival,prompt,output\n0,10,5\n1,10,5\n")
+    asked = Scenario(trace=str(path), reading={"unit": "s"})
+    read = with_traces({"it": asked})["it"]
+    path.write_text("arrival,prompt,output\n0,10,5\n")
+    assert read.files == {str(path): hashlib.sha256(b"arrival,prompt,output\n0,10,5\n1,10,5\n").hexdigest()[:16]}
+    assert served(read)["completed"] == 2
+    assert record(read)["files"] == read.files
+    assert asked.files == {}    # and whoever asks anew gets what is there
+    assert served(asked)["completed"] == 1

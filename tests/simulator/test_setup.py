@@ -15,7 +15,7 @@ import pytest
 from worlds import trace_of
 
 from cost_models import CostModelError
-from simulator.errors import InputError
+from simulator.errors import FileChanged, InputError
 from simulator.gate import VERDICTS
 from simulator.policies import StaticBatching, Vllm
 from simulator.scenario import Scenario
@@ -249,3 +249,19 @@ def test_same_seed_same_bytes_under_any_hash_seed() -> None:
         said.append(found.stdout)
     assert said[0]
     assert said[0] == said[1] == said[2]
+
+
+def test_a_file_that_changes_while_it_is_read_is_told(tmp_path: Path) -> None:
+    own = tmp_path / "mine.py"
+    own.write_text("from simulator.policies import Vllm\nwith open(__file__, 'a') as file:\n    file.write('# more')\n"
+                   "class Mine(Vllm):\n    pass\n")
+    with pytest.raises(FileChanged, match=r"mine.py has changed since it was first read"):
+        prepare(Scenario(num_prompts=2, policy=f"{own}:Mine"))
+
+
+@pytest.mark.parametrize(("field", "name", "more"), [
+    ("model", "m.yaml", ""), ("cost_model", "m.yaml", ""), ("trace", "t.csv", ""), ("policy", "p.py", ":Mine")])
+def test_what_never_ends_is_not_digested(tmp_path: Path, field: str, name: str, more: str) -> None:
+    (tmp_path / name).symlink_to("/dev/zero")
+    with pytest.raises((InputError, TraceError, CostModelError), match="is no regular file"):
+        prepare(Scenario(num_prompts=2, **{field: f"{tmp_path / name}{more}"}))    # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from simulator.documents import bytes_of, decoded, json_of
 from simulator.errors import InputError
 from simulator.saved import write_whole
 from simulator.scenario import FIELDS, Scenario
-from simulator.scenarios.named import digests
+from simulator.scenarios.held import files_of, unread
 from simulator.scenarios.recording import record
 from simulator.studies.campaign.answers import Found
 from simulator.version import __version__
@@ -137,7 +137,8 @@ def identity(scenario: Scenario, what: str = "") -> str:
     fields = {name: getattr(scenario, name) for name in FIELDS}
     if (trace := scenario.read) is not None:
         fields |= {"trace": (trace.name, trace.digest), "reading": {}, "mix": tuple(scenario.mix.values())}
-    return hashlib.sha256(repr((__version__, what, fields, digests(fields))).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((__version__, what, fields, files_of(scenario, unread(scenario))))
+                          .encode()).hexdigest()[:16]
 
 
 def unusable(path: Path, error: Exception) -> InputError:

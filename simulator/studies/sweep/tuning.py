@@ -13,6 +13,7 @@ from typing import Any
 from simulator.account import Account
 from simulator.errors import InputError, choose
 from simulator.metrics import METRICS, json_keys
+from simulator.scenarios.held import together
 from simulator.studies.campaign import Found
 from simulator.studies.campaign.running import Told
 from simulator.studies.sweep import Sweep, sweep
@@ -87,12 +88,15 @@ class _Search:
 
     def __init__(self, objective: str, trials: int, told: Told | None, options: Mapping[str, Any]) -> None:
         self.found = Tuned({}, {}, objective=objective)
+        self._files: Mapping[str, str] = {}
         self._trials, self._told, self._options = trials, told or (lambda done, of: None), options
 
     def run(self, points: Sequence[Values]) -> None:
         before = self.found
         heard = sweep(points=points, told=lambda done, _: self._told(len(before.outcomes) + done, self._trials + 1),
                       **self._options)
+        for outcome in heard.outcomes.values():
+            self._files = together(self._files, outcome.scenario.files)
         self.found = Tuned({**before.variants, **heard.variants}, {**before.outcomes, **heard.outcomes},
                            objective=before.objective)
 
