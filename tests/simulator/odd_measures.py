@@ -17,7 +17,8 @@ DIES, DIES_ONCE, FAILS, FAILS_ONCE, IS_INTERRUPTED = 91, 92, 93, 94, 95
 def served(scenario: Scenario) -> dict[str, Any]:
     """A small record of a run."""
     summary = run(scenario).summary()
-    return {name: summary[name] for name in ("completed", "duration", "mean_e2el_ms", "trace_digest", "seed")}
+    told = ("backend", "completed", "duration", "mean_e2el_ms", "trace_digest", "seed")
+    return {name: summary[name] for name in told}
 
 
 def odd(scenario: Scenario, folder: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.resources import files
@@ -24,8 +24,8 @@ from simulator.errors import FileChanged
 from simulator.scenarios import record
 from simulator.studies.campaign import Backend, Failure, Found, Store, campaign
 from simulator.studies.campaign.cargo import distinct, loaded, unloaded, with_traces
+from simulator.studies.campaign.kept import PARTS, identity, text_of_point
 from simulator.studies.campaign.session import Session
-from simulator.studies.campaign.store import identity
 from traces import Trace
 
 TRACE = Trace("tiny", np.arange(6) * 10 ** 8, np.full(6, 30), np.arange(1, 7) * 5)
@@ -219,7 +219,8 @@ def test_two_runs_are_kept_apart(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path} is being written by another run: wait for it, or give another directory"
 
 
-@pytest.mark.parametrize("torn", ["", "{", '{"value"', "[1]", "{}", '{"value": 5}', "\x00" * 40])
+@pytest.mark.parametrize("torn", ["", "{", '{"value"', "[1]", "[]", "5", '"text"', "{}", '{"value": 5}', "\x00" * 40,
+                                  "1" + 400 * "0", 5000 * "1", 10000 * "["])
 def test_a_half_written_file_is_told_and_measured_again(tmp_path: Path, torn: str) -> None:
     with Store(tmp_path) as store:
         first = campaign({"it": SMALL}, served, store=store)
@@ -229,8 +230,66 @@ def test_a_half_written_file_is_told_and_measured_again(tmp_path: Path, torn: st
     told: list[str] = []
     with Store(tmp_path, resume=True, told=told.append) as store:
         assert campaign({"it": SMALL}, served, store=store) == first
-    assert told == [f"{path} is half-written, or not ours: its point is measured again"]
+    assert told == [f"{path}: is half-written, or not ours: its point is measured again"]
     assert path.read_bytes() == whole
+
+
+def resealed(**parts: Any) -> Callable[[dict[str, Any], Scenario], str]:
+    """A file with parts replaced by somebody who knows how the checksum is made."""
+    def made(told: dict[str, Any], scenario: Scenario) -> str:
+        whole = {**told, **parts}
+        text = json.dumps([whole[part] for part in PARTS[:-1]], sort_keys=True)
+        return json.dumps(whole | {"sha256": hashlib.sha256(text.encode()).hexdigest()})
+    return made
+
+
+@pytest.mark.parametrize(("forged", "why"), [
+    (lambda told, _: json.dumps(told | {"value": {**told["value"], "seed": 4}}), "was changed since it was written"),
+    (lambda told, _: json.dumps(told | {"value": 5}), "was changed since it was written"),
+    (lambda told, _: json.dumps(told | {"scenario": [10 ** 400]}), "was changed since it was written"),
+    (lambda told, _: json.dumps(told | {"sha256": None}), "was changed since it was written"),
+    (lambda told, _: json.dumps(told | {"simulator_version": "0.0.1"}), "is of batchsim '0.0.1', and this is "),
+    (lambda told, asked: text_of_point("it", identity(asked.but(seed=6)), asked.but(seed=6), told["value"]),
+     "holds another point than its name says"),
+    (lambda told, asked: text_of_point("it", told["identity"], asked.but(seed=6), told["value"]),
+     "holds another point than its name says"),
+    (resealed(scenario=5), "holds another point than its name says"),
+    (resealed(value=[]), "is not a result: it holds a list, not one record"),
+    (resealed(value={}), "is not a result: it lacks backend, completed, duration"),
+    (resealed(value={"backend": "batchsim:x", "completed": -1, "duration": 1.0}),
+     "is no plausible result: completed must be at least 0, not -1"),
+    (resealed(value={"backend": "batchsim:x", "completed": 10 ** 400, "duration": 1.0}),
+     "is no plausible result: completed must be a number or null, not 1000"),
+])
+def test_only_what_the_point_came_to_is_taken_for_it(tmp_path: Path, why: str,
+                                                     forged: Callable[[dict[str, Any], Scenario], str]) -> None:
+    with Store(tmp_path) as store:
+        first = campaign({"it": SMALL}, served, store=store)
+    [path] = (tmp_path / "points").iterdir()
+    whole = path.read_bytes()
+    path.write_text(forged(json.loads(whole), with_traces({"it": SMALL})["it"]))
+    told: list[str] = []
+    with Store(tmp_path, resume=True, told=told.append) as store:
+        assert campaign({"it": SMALL}, served, store=store) == first
+    [line] = told
+    assert line.startswith(f"{path}: {why}")
+    assert line.endswith(": its point is measured again")
+    assert path.read_bytes() == whole
+
+
+def test_a_file_that_is_laid_out_anew_says_the_same(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        campaign({"it": SMALL}, served, store=store)
+    [path] = (tmp_path / "points").iterdir()
+    path.write_text(json.dumps(json.loads(path.read_text())))
+    told: list[str] = []
+    with Store(tmp_path, resume=True, told=told.append) as store:
+        campaign({"it": SMALL}, failing, store=store)
+    assert told == []
+
+
+def failing(scenario: Scenario) -> dict[str, Any]:
+    raise AssertionError("it is there already")
 
 
 def test_what_a_killed_run_was_writing_is_taken_away(tmp_path: Path) -> None:
