@@ -201,10 +201,10 @@ def test_goodput_as_vllm_spells_it_is_read(tmp_path: Path) -> None:
 
 def test_a_store_takes_away_its_own_drafts_only(tmp_path: Path) -> None:
     (tmp_path / "points").mkdir()
-    for name in (".gitignore", ".0.json.99"):
+    for name in (".gitignore", ".0123456789abcdef.json.99"):
         (tmp_path / "points" / name).touch()
-    with Store(tmp_path):
-        pass
+    with Store(tmp_path) as store:
+        store.known({})
     assert [path.name for path in (tmp_path / "points").iterdir()] == [".gitignore"]
 
 

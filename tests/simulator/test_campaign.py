@@ -292,11 +292,39 @@ def failing(scenario: Scenario) -> dict[str, Any]:
     raise AssertionError("it is there already")
 
 
-def test_what_a_killed_run_was_writing_is_taken_away(tmp_path: Path) -> None:
-    (tmp_path / "points").mkdir()
-    (tmp_path / "points" / ".0123.json.77").write_text("{")
-    with Store(tmp_path):
-        assert list((tmp_path / "points").iterdir()) == []
+DRAFT = ".0123456789abcdef.json.77"
+
+
+def test_what_a_killed_run_was_writing_is_taken_away_and_nothing_else(tmp_path: Path) -> None:
+    points = tmp_path / "points"
+    points.mkdir()
+    for name in (DRAFT, ".0123.json.77", ".gitignore", ".0123456789abcdef.json.bak", ".settings.json.1"):
+        (points / name).write_text("{")
+    (points / ".1123456789abcdef.json.77").mkdir()
+    (points / ".2123456789abcdef.json.77").symlink_to(tmp_path)
+    before = {each.name for each in points.iterdir()}
+    with Store(tmp_path) as store:
+        campaign({}, served, store=store)
+    assert {each.name for each in points.iterdir()} == before - {DRAFT}
+
+
+def test_nothing_is_taken_away_where_a_link_leads_nor_before_the_directory_is_accepted(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / DRAFT).touch()
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "points").symlink_to(tmp_path / "elsewhere")
+    with Store(tmp_path / "linked") as store:
+        campaign({}, served, store=store)
+    other = tmp_path / "other" / "points"
+    other.mkdir(parents=True)
+    for name in (DRAFT, "0123456789abcdef.json"):
+        (other / name).touch()
+    with pytest.raises(InputError, match="has the points of an earlier run"), Store(other.parent):
+        pass
+    with pytest.raises(InputError, match="has 1 points of other settings"), Store(other.parent, resume=True) as store:
+        campaign({"it": SMALL}, served, store=store)
+    assert (other / DRAFT).exists()
+    assert (tmp_path / "elsewhere" / DRAFT).exists()
 
 
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,8 @@ with an earlier one. It knows no backend.
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +23,8 @@ from simulator.studies.campaign.answers import Found
 from simulator.studies.campaign.kept import identity, text_of_point, value_in
 
 POINTS, LOCK = "points", ".lock"
+DRAFT = re.compile(r"\.[0-9a-f]{16}\.json\.[0-9]+")
+"""What `write_whole` calls a point's file until it is whole."""
 KEPT = "what was measured before is kept; --resume goes on from there"
 
 
@@ -54,7 +58,9 @@ class Store:
         except (OSError, NotImplementedError) as error:
             raise unusable(self.path, error) from None
         try:
-            self._tidy()
+            if not self._resume and self.count():
+                raise InputError(f"{self.path} has the points of an earlier run: give --resume to go on with it, or "
+                                 "another directory")
         except BaseException:
             self._lock.close()
             raise
@@ -63,14 +69,6 @@ class Store:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
         self._lock.close()
-
-    def _tidy(self) -> None:
-        """Take away what a killed run left half-written."""
-        for draft in self._points.glob(".*.json.*"):
-            draft.unlink()
-        if not self._resume and any(self._points.glob("*.json")):
-            raise InputError(f"{self.path} has the points of an earlier run: give --resume to go on with it, or "
-                             "another directory")
 
     def count(self) -> int:
         """How many points it has."""
@@ -90,12 +88,21 @@ class Store:
         if not self._force and 0 < self.count() == self.others():
             raise InputError(f"{self.path} has {self.count():,} points of other settings, and none that is asked for "
                              "now: give another directory, or --force to leave them out of its summaries")
+        self._tidy()
         found = {}
         for key, scenario in points.items():
             path = self._path(scenario)
             if path.exists() and (value := self._read(path, scenario)) is not None:
                 found[key] = Found(scenario, value)
         return found
+
+    def _tidy(self) -> None:
+        """Take away what a killed run left half-written: nothing that somebody else may have put there."""
+        if self._points.is_symlink():
+            return
+        for each in os.scandir(self._points):
+            if DRAFT.fullmatch(each.name) and each.is_file(follow_symlinks=False):
+                os.unlink(each)
 
     def keep(self, key: str, scenario: Scenario, value: Any) -> Any:
         """Write a value, and give it back as it will be read. Raises InputError if the disk does not take it."""
