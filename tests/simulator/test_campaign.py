@@ -457,3 +457,12 @@ def test_a_trace_that_was_read_keeps_its_digest(tmp_path: Path) -> None:
     assert record(read)["files"] == read.files
     assert asked.files == {}    # and whoever asks anew gets what is there
     assert served(asked)["completed"] == 1
+
+
+def test_processes_look_for_files_where_the_caller_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {str(seed): SMALL.but(policy="mine.py:Mine", seed=seed) for seed in (1, 2)}
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(f"{POLICY}# {folder}\n")
+        monkeypatch.chdir(tmp_path / folder)
+        assert len(values(campaign(asked, served, backend=TWO))) == 2
