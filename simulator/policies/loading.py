@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
@@ -13,6 +14,8 @@ from simulator.documents import bytes_of, short_digest
 from simulator.errors import InputError, choose, file_changed
 from simulator.policies.base import Policy
 
+LOG = logging.getLogger(__name__)
+"""Hears the path of each file before its code is run, at level INFO."""
 PREFIX = "batchsim_policy_"
 """Modules made from policy files are called so; it tells a user's fault from ours."""
 
@@ -77,6 +80,7 @@ def _name(path: Path, digest: str) -> str:
 
 def _run(path: Path, source: bytes, name: str) -> None:
     """Run a file's source, by its own `__future__`. It must be in sys.modules meanwhile: dataclasses look there."""
+    LOG.info("%s", path)
     module = sys.modules[name] = ModuleType(name)
     module.__file__ = str(path)
     try:
