@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
+from numbers import Number
 from typing import Any, Literal
 
 from cost_models import CostModel, ModelSpec
@@ -167,9 +169,15 @@ class Scenario:
 
     def __post_init__(self) -> None:
         check(self)
+        for name in (*MAPPINGS, "files", "policy"):    # so that what the caller does with his own changes nothing here
+            object.__setattr__(self, name, _own(getattr(self, name)))
         for name in FRACTIONS:    # so that 2 and 2.0 ask, and answer, the same
             if type(value := getattr(self, name)) is int:
                 object.__setattr__(self, name, float(value))
+
+    def __hash__(self) -> int:
+        """Of the fields that hold text, a number or nothing; scenarios that differ in others only have the same."""
+        return hash(tuple(each for name in FIELDS if isinstance(each := getattr(self, name), str | Number | None)))
 
     @property
     def behind_router(self) -> bool:
@@ -208,6 +216,17 @@ class Scenario:
 
 FIELDS = tuple(name for name in Scenario.__dataclass_fields__ if name not in ("read", "files"))
 """All that a scenario asks, in order."""
+
+
+def _own(value: Any) -> Any:
+    """A copy of a mapping, a list or a policy, down to what is none of them."""
+    if isinstance(value, Mapping):
+        return {key: _own(each) for key, each in value.items()}
+    if isinstance(value, Policy):
+        same = copy(value)
+        vars(same).update(_own(vars(same)))
+        return same
+    return [_own(each) for each in value] if isinstance(value, list) else value
 
 
 def scenario_of(**fields: Any) -> Scenario:

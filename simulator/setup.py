@@ -134,7 +134,7 @@ def prepare(scenario: Scenario) -> Setup:
     whole = held(scenario)
     with unchanged(whole):
         setup = _resolved(whole)
-    return replace(setup, scenario=scenario, files=files_of(whole))
+    return replace(setup, scenario=replace(scenario), files=files_of(whole))    # nobody else holds its mappings
 
 
 def _resolved(scenario: Scenario) -> Setup:
