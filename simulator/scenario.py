@@ -169,8 +169,10 @@ class Scenario:
 
     def __post_init__(self) -> None:
         check(self)
-        for name in (*MAPPINGS, "files", "policy"):    # so that what the caller does with his own changes nothing here
-            object.__setattr__(self, name, _own(getattr(self, name)))
+        for name in (*MAPPINGS, "files"):    # so that what the caller does with his own changes nothing here
+            object.__setattr__(self, name, _own(dict(getattr(self, name))))
+        if isinstance(self.policy, Policy):
+            object.__setattr__(self, "policy", _own_policy(self.policy))
         for name in FRACTIONS:    # so that 2 and 2.0 ask, and answer, the same
             if type(value := getattr(self, name)) is int:
                 object.__setattr__(self, name, float(value))
@@ -219,14 +221,18 @@ FIELDS = tuple(name for name in Scenario.__dataclass_fields__ if name not in ("r
 
 
 def _own(value: Any) -> Any:
-    """A copy of a mapping, a list or a policy, down to what is none of them."""
-    if isinstance(value, Mapping):
+    """A copy of a plain dictionary, list or set, down to what is none of them."""
+    if type(value) is dict:
         return {key: _own(each) for key, each in value.items()}
-    if isinstance(value, Policy):
-        same = copy(value)
-        vars(same).update(_own(vars(same)))
-        return same
-    return [_own(each) for each in value] if isinstance(value, list) else value
+    if type(value) is list:
+        return [_own(each) for each in value]
+    return set(value) if type(value) is set else value
+
+
+def _own_policy(policy: Policy) -> Policy:
+    same = copy(policy)
+    vars(same).update(_own(vars(same)))
+    return same
 
 
 def scenario_of(**fields: Any) -> Scenario:

@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import traces
 from simulator.documents import DIGITS, MOST_BYTES, short_digest
 from traces.standins import names
 
+MOST_FILES, MOST_IN_FOLDER = 100_000, 64 << 30
+"""Files of a folder, and their bytes."""
 RECENT_NS = 2 * 10 ** 9
 """A file that was changed no longer ago is read anew each time."""
 
@@ -71,11 +74,14 @@ def _is_small(place: Path) -> bool:
 
 def digest_of(path: str) -> str | None:
     """The first digits of the SHA-256 of a file, or of the names and digests of all files in a folder; None for what
-    is neither.
+    is neither, and for a folder with more in it than any trace has.
     """
     place = Path(path)
     if place.is_dir():
-        inside = sorted(each for each in place.rglob("*") if each.is_file())
+        there = list(islice(place.rglob("*"), MOST_FILES + 1))
+        inside = sorted(each for each in there if each.is_file())
+        if len(there) > MOST_FILES or sum(each.stat().st_size for each in inside) > MOST_IN_FOLDER:
+            return None
         told = "".join(f"{each.relative_to(place).as_posix()} {digest_of(str(each))}\n" for each in inside)
         return short_digest(told.encode())
     if not place.is_file():

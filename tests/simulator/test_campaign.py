@@ -359,6 +359,14 @@ def test_an_unreadable_file_is_one_line(tmp_path: Path) -> None:
         campaign({"it": SMALL}, served, store=store)
 
 
+def test_a_lock_that_is_a_link_empties_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("work")
+    (tmp_path / ".lock").symlink_to("mine")
+    with pytest.raises(InputError, match=r"\.lock is a link"), Store(tmp_path):
+        pass
+    assert (tmp_path / "mine").read_text() == "work"
+
+
 def test_a_directory_that_is_a_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
     with pytest.raises(InputError, match=r"taken: (File exists|Not a directory)"), Store(tmp_path / "taken"):

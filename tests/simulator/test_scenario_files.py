@@ -210,6 +210,12 @@ def test_a_file_that_says_no_digests_reads_none_of_what_it_names(write: Write, m
     assert read_scenario(write("trace: folder\n")).scenario().trace == "folder"
 
 
+@pytest.mark.parametrize("named", ["/", "/proc"])
+def test_a_folder_that_is_a_disk_is_not_digested(named: str, write: Write) -> None:
+    text = json.dumps({"scenario": {"trace": named, "files": {named: "0" * 16, "other": 5}}})
+    assert read_scenario(write(text, "r.json")).scenario().trace == named
+
+
 def test_a_policy_file_runs_again_and_a_changed_one_is_told(write: Write) -> None:
     code = ("from dataclasses import dataclass\nfrom simulator.policies import Vllm\n@dataclass\nclass Mine(Vllm):\n"
             "    patience: int = 3\n")

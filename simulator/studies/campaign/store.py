@@ -51,6 +51,9 @@ class Store:
         from filelock import FileLock, Timeout
         try:
             self._points.mkdir(parents=True, exist_ok=True)
+            if (self.path / LOCK).is_symlink():
+                raise InputError(f"{self.path / LOCK} is a link, and what it leads to would be emptied: remove it, or "
+                                 "give another directory")
             self._lock.enter_context(FileLock(self.path / LOCK, timeout=0))
         except Timeout:
             raise InputError(f"{self.path} is being written by another run: wait for it, or give another directory"
