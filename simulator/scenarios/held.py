@@ -78,8 +78,8 @@ def unchanged(scenario: Scenario, *names: str) -> Iterator[None]:
 
 def _check(scenario: Scenario, fields: Mapping[str, Any]) -> None:
     for path in chain(*paths_of(fields).values()):
-        if path in scenario.files and scenario.files[path] != digest_now(path):
-            raise file_changed(path)
+        if path in scenario.files and scenario.files[path] != (now := digest_now(path)):
+            raise file_changed(path, gone=now is None)
 
 
 def _run_already(scenario: Scenario) -> dict[str, str]:

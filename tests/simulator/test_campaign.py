@@ -441,6 +441,15 @@ def test_no_file_is_swapped_between_two_points(tmp_path: Path, field: str) -> No
         campaign(asked, partial(edits, path=str(path), at=1))
 
 
+def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(POLICY)
+    point = with_traces({"it": SMALL.but(policy=f"{path}:Mine")})["it"]
+    path.unlink()
+    with pytest.raises(FileChanged, match=r"mine.py was there when it was first read, and is not here now: restore"):
+        served(point)
+
+
 def test_what_a_store_keeps_runs_no_policy_file_again(tmp_path: Path) -> None:
     path, mark = tmp_path / "mine.py", tmp_path / "mark"
     path.write_text(POLICY)
