@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.columns import Ints, Packed
+from simulator.columns import Ints, Packed, read_only
 from simulator.fleet import Life
 from simulator.record import Record
 from simulator.router import Routed
@@ -34,6 +34,9 @@ class Cluster:
     lives: tuple[Life, ...]
     last: Ints
     whole: Record
+
+    def __post_init__(self) -> None:
+        read_only(self)
 
     @property
     def served(self) -> list[Life]:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.columns import read_only
+
 PERCENTILE_METHOD = "linear"
 """Between the two nearest ranks: the default of numpy.percentile."""
 
@@ -23,6 +25,9 @@ class Distribution:
 
     values: NDArray[Any]
     weights: NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        read_only(self)
 
     @classmethod
     def of(cls, values: NDArray[Any], weights: NDArray[Any] | None = None) -> Distribution:

@@ -6,6 +6,7 @@ format.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable
@@ -19,6 +20,9 @@ MOST_BYTES = 256 << 20
 """Of a file; the tokens of some hundred thousand requests, one by one, are as many."""
 DEEPEST = 100
 """Levels of JSON; more than any of ours has, and fewer than a walk through it can bear."""
+
+DIGITS = 16
+"""Of a digest."""
 
 Place = str | os.PathLike[str]
 
@@ -40,6 +44,11 @@ def bytes_of(path: Place, where: str = "") -> bytes:
     if len(content) > MOST_BYTES:
         raise InputError(f"{where}: holds more than {MOST_BYTES >> 20} MiB")
     return content
+
+
+def short_digest(content: bytes) -> str:
+    """The first digits of the SHA-256, by which files are told apart."""
+    return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
 def text_of(path: Place, where: str = "") -> str:

@@ -15,6 +15,19 @@ class InputError(ValueError):
         super().__init__(on_one_line(message))
 
 
+class FileChanged(InputError):
+    """A file that a scenario names is not what it was when it was first read, so that runs would not go together."""
+
+
+def file_changed(path: str, *, gone: bool = False) -> FileChanged:
+    """The complaint about this file; `gone`: there is none where one looks now, maybe on another machine."""
+    if gone:
+        return FileChanged(f"{path} was there when it was first read, and is not here now: restore it, or have it on "
+                           "every machine that runs points")
+    return FileChanged(f"{path} has changed since it was first read, and what is done with it must go together: "
+                       "restore it, or begin again")
+
+
 class PolicyError(RuntimeError):
     """A policy broke its contract: it returned what cannot be run."""
 

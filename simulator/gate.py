@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.columns import read_only
 from simulator.deployment import Deployment
 from simulator.policies.base import Policy
 from simulator.policies.own import memory_of, room_of
@@ -47,6 +48,9 @@ class Rows:
     verdict: NDArray[np.int8]
     footprint: Ints
     clipped: int = 0
+
+    def __post_init__(self) -> None:
+        read_only(self)
 
     def longest(self) -> tuple[int, int, int]:
         """The longest declared request, true request and output among the accepted, in tokens; 1 if there are none."""

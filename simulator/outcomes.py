@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.columns import Ints
+from simulator.columns import Ints, read_only
 from simulator.gate import REFUSED, SKIPPED, TIMED_OUT, VERDICTS
 from simulator.record import NEVER, Record
 from simulator.timeline import Timeline
@@ -35,6 +35,9 @@ class Outcomes:
     asked: Ints
     sent: Ints
     timed_out: int
+
+    def __post_init__(self) -> None:
+        read_only(self)
 
     def count(self, status: str) -> int:
         """Requests that ended so."""

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.columns import Ints, Packed
+from simulator.columns import Ints, Packed, read_only
 
 NEVER = np.iinfo(np.int64).max
 
@@ -50,6 +50,9 @@ class Record:
     out_of_range: int
     found: int = 0
     asked: int = 0
+
+    def __post_init__(self) -> None:
+        read_only(self)
 
     @cached_property
     def last_spans(self) -> Packed:

@@ -31,15 +31,23 @@ __all__ = ["Result", "load"]
 class Result(Measured):
     """What a scenario came to, and what happened on the way: all that Measured tells, to be read, kept and drawn."""
 
-    @cached_property
+    @property
     def requests(self) -> pd.DataFrame:
-        """A row a row of the trace, times in seconds; columns as in `frames.REQUEST_COLUMNS`."""
+        """A row a row of the trace, times in seconds; columns as in `frames.REQUEST_COLUMNS`. The caller's own."""
+        return self._requests.copy()
+
+    @property
+    def steps(self) -> pd.DataFrame:
+        """A row a step, replica by replica, times in seconds; columns as in `frames.STEP_COLUMNS`. The caller's own."""
+        return self._steps.copy()
+
+    @cached_property
+    def _requests(self) -> pd.DataFrame:
         return requests_frame(self.setup, self.outcomes, self.timeline,
                               None if self.cluster is None else self.cluster.last)
 
     @cached_property
-    def steps(self) -> pd.DataFrame:
-        """A row a step, replica by replica, times in seconds; columns as in `frames.STEP_COLUMNS`."""
+    def _steps(self) -> pd.DataFrame:
         return steps_frame([each.record for each in self.served])
 
     def summary(self, percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES) -> dict[str, Any]:
@@ -71,7 +79,7 @@ class Result(Measured):
 
     def csv_pieces(self) -> Iterator[str]:
         """The requests as CSV, piece by piece."""
-        return csv_pieces(self.requests)
+        return csv_pieces(self._requests)
 
     def save(self, path: str | os.PathLike[str], detailed: bool = False, **options: Any) -> list[Path]:
         """Write the JSON to `path`, with `detailed` also a CSV of the requests beside it. Returns what was written.

@@ -36,10 +36,11 @@ def write_whole(path: Path, content: str | bytes | Iterable[str]) -> None:
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the JSON of a saved result. Raises InputError if it is none."""
     with meant_as(RESULT, path):
-        return _result(path, document_of(path))
+        return result_of(path, document_of(path))
 
 
-def _result(path: str | os.PathLike[str], document: Any) -> dict[str, Any]:
+def result_of(path: str | os.PathLike[str], document: Any) -> dict[str, Any]:
+    """What a file says, if a run can have left it. Raises InputError, which begins with the path."""
     if not isinstance(document, dict):
         raise InputError(f"{path}: is not a result: it holds a {type(document).__name__}, not one record")
     missing = [name for name in ("backend", "completed", "duration") if name not in document]

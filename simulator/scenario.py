@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
+from numbers import Number
 from typing import Any, Literal
 
 from cost_models import CostModel, ModelSpec
@@ -105,6 +107,8 @@ class Scenario:
         exact: Ask the policy at every step instead of fast-forwarding; the answer is the same.
         read: The trace, if it is at hand already, with all that was done to it up to num_prompts, so that more runs on
             it need not read it again. No part of what is asked.
+        files: Digests of files that it names, by path, as they were when they were first read: a run declines others.
+            No part of what is asked.
     """
 
     trace: Trace | str = "azure-conv-2023"
@@ -161,12 +165,21 @@ class Scenario:
     seed: int = 0
     exact: bool = False
     read: Trace | None = field(default=None, repr=False, compare=False)
+    files: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check(self)
+        for name in (*MAPPINGS, "files"):    # so that what the caller does with his own changes nothing here
+            object.__setattr__(self, name, _own(dict(getattr(self, name))))
+        if isinstance(self.policy, Policy):
+            object.__setattr__(self, "policy", _own_policy(self.policy))
         for name in FRACTIONS:    # so that 2 and 2.0 ask, and answer, the same
             if type(value := getattr(self, name)) is int:
                 object.__setattr__(self, name, float(value))
+
+    def __hash__(self) -> int:
+        """Of the fields that hold text, a number or nothing; scenarios that differ in others only have the same."""
+        return hash(tuple(each for name in FIELDS if isinstance(each := getattr(self, name), str | Number | None)))
 
     @property
     def behind_router(self) -> bool:
@@ -203,8 +216,23 @@ class Scenario:
         return {name: "inf" if value == float("inf") else value for name, value in plain.items()}
 
 
-FIELDS = tuple(name for name in Scenario.__dataclass_fields__ if name != "read")
+FIELDS = tuple(name for name in Scenario.__dataclass_fields__ if name not in ("read", "files"))
 """All that a scenario asks, in order."""
+
+
+def _own(value: Any) -> Any:
+    """A copy of a plain dictionary, list or set, down to what is none of them."""
+    if type(value) is dict:
+        return {key: _own(each) for key, each in value.items()}
+    if type(value) is list:
+        return [_own(each) for each in value]
+    return set(value) if type(value) is set else value
+
+
+def _own_policy(policy: Policy) -> Policy:
+    same = copy(policy)
+    vars(same).update(_own(vars(same)))
+    return same
 
 
 def scenario_of(**fields: Any) -> Scenario:

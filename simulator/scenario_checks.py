@@ -55,7 +55,7 @@ def _check_kinds(scenario: Scenario) -> None:
         raise InputError(f"kv_capacity_tokens must be a whole number or inf, not {tokens!r}")
     if UNLIMITED < (tokens or 0) < inf:
         raise InputError(f"kv_capacity_tokens must be at most {UNLIMITED} or inf, not {tokens!r}")
-    for name in MAPPINGS:
+    for name in (*MAPPINGS, "files"):
         if not isinstance(getattr(scenario, name), Mapping):
             raise InputError(f"{name} must map names to values, not {getattr(scenario, name)!r}")
     for name in ("exact", "require_prefixes"):

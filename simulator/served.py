@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from simulator.columns import Ints
+from simulator.columns import Ints, read_only
 from simulator.ledger import Ledger, kv_ledger, slot_ledger
 from simulator.levels import Levels, kv_levels, slot_levels
 from simulator.memory import UNLIMITED, Memory
@@ -35,6 +35,9 @@ class Served:
     memory: Memory
     answered: Ints
     left: Ints
+
+    def __post_init__(self) -> None:
+        read_only(self)
 
     @cached_property
     def gaps(self) -> Gaps:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 
@@ -37,7 +37,7 @@ from simulator.policies.making import make_policy
 from simulator.policies.own import resolved
 from simulator.replication import check_trace
 from simulator.scenario import Scenario
-from simulator.scenarios.recording import files_of
+from simulator.scenarios.held import files_of, held, unchanged
 from simulator.traffic import classed, longest_request, patience_of, read_trace, under_load
 from traces import Declared, Trace
 
@@ -127,7 +127,17 @@ class Setup:
 
 
 def prepare(scenario: Scenario) -> Setup:
-    """Resolve a scenario; whatever is wrong with it comes out here, in one line."""
+    """Resolve a scenario; whatever is wrong with it comes out here, in one line.
+
+    Raises FileChanged where a file that it names changes meanwhile, or is not what the scenario holds.
+    """
+    whole = held(scenario)
+    with unchanged(whole):
+        setup = _resolved(whole)
+    return replace(setup, scenario=replace(scenario), files=files_of(whole))    # nobody else holds its mappings
+
+
+def _resolved(scenario: Scenario) -> Setup:
     with meant_as(SHAPE, scenario.model):
         model = model_spec(scenario.model)
     model_len = longest_request(scenario)
@@ -139,7 +149,7 @@ def prepare(scenario: Scenario) -> Setup:
         trace, cut = traces.truncated(trace, model_len)
     declared = traces.declare(trace, scenario.max_tokens, model_len)
     rows = rows_for_model(trace.prompt, declared.output, declared.max_tokens, model_len)
-    asked = make_policy(scenario.policy, scenario.knobs)
+    asked = make_policy(scenario.policy, scenario.knobs, scenario.files)
     # What no memory holds must not shape the engine's defaults, which shape the memory: the gate comes in between.
     deployment = _deployment(scenario, capacity, model_len, rows)
     rows = rows_for_engine(rows, resolved(asked, deployment), deployment)
@@ -148,7 +158,7 @@ def prepare(scenario: Scenario) -> Setup:
     overhead = _request_overhead(scenario, cost)
     return Setup(scenario, source.digest, trace, declared, rows, deployment, resolved(asked, deployment), pool, model,
                  cost, _noise(scenario, cost), scheduling(scenario, asked.name), overhead, cut,
-                 patience_of(scenario, streams=asked.streams, overhead=overhead), files_of(scenario))
+                 patience_of(scenario, streams=asked.streams, overhead=overhead))
 
 
 def _deployment(scenario: Scenario, capacity: int, model_len: int, rows: Rows) -> Deployment:
@@ -158,10 +168,12 @@ def _deployment(scenario: Scenario, capacity: int, model_len: int, rows: Rows) -
 
 
 def cost_of(scenario: Scenario) -> CostModel:
-    """What a step costs, whatever the trace. Raises CostModelError for what cannot be had."""
+    """What a step costs, whatever the trace. Raises CostModelError for what cannot be had, FileChanged for a file that
+    is not what the scenario holds.
+    """
     cost = scenario.cost_model
     if not isinstance(cost, CostModel):
-        with meant_as(PROFILE, cost):
+        with unchanged(scenario, "model", "cost_model"), meant_as(PROFILE, cost):
             cost = cost_model(cost, model=model_spec(scenario.model), gpu=scenario.gpu, dtype=scenario.dtype,
                               kv_dtype=scenario.kv_dtype, tensor_parallel_size=scenario.tensor_parallel_size)
     sizes = graph_sizes(scenario.cuda_graph_sizes)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.columns import Ints
+from simulator.columns import Ints, read_only
 from simulator.memory import UNLIMITED, Memory
 from simulator.record import Record
 from simulator.setup import Setup
@@ -71,6 +71,9 @@ class Gaps:
     end: Ints
     in_slots: Ints
     waited_from: Ints
+
+    def __post_init__(self) -> None:
+        read_only(self)
 
 
 def gaps_between(record: Record, left: Ints, there: tuple[int, int]) -> Gaps:

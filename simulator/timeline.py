@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.columns import read_only
 from simulator.record import Record
 from simulator.setup import Setup
 
@@ -44,6 +45,9 @@ class Timeline:
     left: Ints
     preemptions: Ints
     streams: bool
+
+    def __post_init__(self) -> None:
+        read_only(self)
 
     def __len__(self) -> int:
         return len(self.request)

@@ -20,6 +20,7 @@ from simulator.errors import InputError
 from simulator.kinds import load_trace
 from simulator.patience import Patience
 from simulator.scenario import Scenario
+from simulator.scenarios.held import held, unchanged
 from traces import Trace
 
 NS = 10 ** 9
@@ -36,8 +37,16 @@ def read_trace(scenario: Scenario) -> Trace:
 
 
 def as_read(scenario: Scenario) -> Scenario:
-    """The same scenario with its trace at hand, so that more runs on it need not read it again."""
-    return scenario if scenario.read is not None else scenario.but(read=read_trace(scenario))
+    """The same scenario with its trace at hand, so that more runs on it need not read it again.
+
+    It holds the digests of its files. Raises FileChanged where one changes while it is read.
+    """
+    if scenario.read is not None:
+        return scenario
+    scenario = held(scenario)
+    with unchanged(scenario):
+        read = read_trace(scenario)
+    return held(scenario.but(read=read), large=True)
 
 
 def with_trace(scenario: Scenario, trace: Trace) -> Scenario:

@@ -22,6 +22,7 @@ from simulator.cli.tables import print_table
 from simulator.policies.making import make_policies
 from simulator.scenario import scenario_of
 from simulator.scenarios import record
+from simulator.scenarios.held import held
 from simulator.studies.explain import Explanation
 from simulator.studies.explain import explain as study
 from simulator.studies.explain.answer import Answer
@@ -64,9 +65,9 @@ def explain(simulated: Simulated, common: Common,
         directory.check([FINDINGS, *FIGURES])
         check_drawing()
     settings = simulated.knobs_for(*names)
+    asked = held(scenario_of(**options).but(policy=make_policies(names, settings)[-1]))
     with Bar("explain", unit="parts", quiet=common.quiet) as bar:
         found = study(policies=names, request=followed or 0, settings=settings, progress=bar.one, **options)
-    asked = scenario_of(**options).but(policy=make_policies(names, settings)[-1])
     document = as_json(found.records() | {"scenario": record(asked)})
     if directory:
         directory.write({FINDINGS: document.encode(), **as_files(_figures(found))})

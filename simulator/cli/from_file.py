@@ -11,7 +11,6 @@ from typer import Option
 
 from simulator.cli import values
 from simulator.cli.flags import Flags
-from simulator.cli.lines import note
 from simulator.cli.shaping import TRAFFIC
 from simulator.errors import InputError
 from simulator.idle import idle
@@ -59,13 +58,8 @@ class FromFile(Flags, ABC):
 
     @cached_property
     def file(self) -> ScenarioFile | None:
-        """What the file says; None without one. That a file which it names will be run is said on stderr."""
-        if self.scenario_file is None:
-            return None
-        found = read_scenario(self.scenario_file)
-        if ".py" in str(policy := found.fields.get("policy", "")):
-            note(f"{self.scenario_file} names the policy {policy}: its code is run")
-        return found
+        """What the file says; None without one."""
+        return None if self.scenario_file is None else read_scenario(self.scenario_file)
 
     def typed(self, common: Common) -> dict[str, Any]:
         """The fields whose flags were typed. Prices join the file's, as does a setting of reading of the same trace."""

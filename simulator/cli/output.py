@@ -1,7 +1,8 @@
 """A result directory: it replaces only what an earlier run wrote there, and holds no half-written file.
 
 `manifest.json` lists each file with its checksum; a file that no longer has it is somebody's work. While files are
-being replaced it lists old and new checksums, so that an interrupted run locks nobody out.
+being replaced it lists old and new checksums, so that an interrupted run locks nobody out. Two commands that write into
+one directory do so in turn, and its manifest lists the files of both.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.cli.console import as_json
+from simulator.cli.turns import in_turn
 from simulator.documents import document_of
 from simulator.errors import InputError
 from simulator.result import Result
@@ -44,9 +46,8 @@ class ResultDirectory:
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path} is a file, not a directory: give another --result-dir")
         _check_writable(self.path)
-        known = self._manifest()
-        for name in names:
-            self._check_one(name, known)
+        with in_turn(self.path):    # or another command is replacing what is looked at
+            self._known(names)
 
     def write(self, files: Mapping[str, Content], outdated: Iterable[str] = ()) -> None:
         """Write all files and the manifest; each appears whole or not at all.
@@ -56,8 +57,8 @@ class ResultDirectory:
         gone = set(outdated) - set(files)
         self.check([*files, *gone])
         self.path.mkdir(parents=True, exist_ok=True)
-        known = self._manifest()
-        with closing(_Stage(self.path)) as stage:
+        with in_turn(self.path), closing(_Stage(self.path)) as stage:
+            known = self._known([*files, *gone])
             new = {name: {stage.add(name, content)} for name, content in files.items()}
             both = known | {name: known.get(name, set()) | checksums for name, checksums in new.items()}
             kept = {name: checksums for name, checksums in (known | new).items() if name not in gone}
@@ -66,6 +67,13 @@ class ResultDirectory:
             for name in gone:
                 (self.path / name).unlink(missing_ok=True)
             stage.move()
+
+    def _known(self, names: Iterable[str]) -> dict[str, set[str]]:
+        """What the manifest lists; InputError where one of these names must not be replaced."""
+        known = self._manifest()
+        for name in names:
+            self._check_one(name, known)
+        return known
 
     def _check_one(self, name: str, known: Mapping[str, set[str]]) -> None:
         path = self.path / name

@@ -26,6 +26,7 @@ from simulator.facts import facts_of
 from simulator.policies.making import make_policies
 from simulator.scenario import scenario_of
 from simulator.scenarios import record
+from simulator.scenarios.held import held
 from simulator.setup import prepare
 from simulator.studies.attribution import MOST_SWITCHES, Attribution, attribute, usual_load
 from simulator.studies.why import ORDER, brief, conventions, heading
@@ -82,13 +83,14 @@ def why(simulated: Simulated, common: Common,
     options: dict[str, Any] = simulated.scenario(common, load=load)
     simulated.refuse_idle(*(scenario_of(**{"load": usual_load(metric), **options, "policy": name})
                             for name in (start, end)), **UNUSED)
+    asked = held(scenario_of(**options).but(policy=make_policies([start, end], settings)[1]))
     with Bar("why", unit="runs", quiet=common.quiet) as bar:
         found = attribute(start=start, end=end, settings=settings, metric=metric, shapley=shapley,
                           max_switches=most,
                           workers=processes or 0, told=bar.one, **options)
+    asked = asked.but(load=found.scenario.load)
     command = shlex.join(["batchsim", "run", "--policy", "hybrid", "--load", found.scenario.load,
                           *typed(simulated, "settings", "scheduler_overhead"), *typed(common, *QUIET)])
-    asked = scenario_of(**options).but(policy=make_policies([start, end], settings)[1], load=found.scenario.load)
     document = as_json(records(found, command) | {"scenario": record(asked)})
     if directory:
         directory.write({FINDINGS: document.encode()} | _drawn(found))

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
+import logging
+import os
 import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, get_origin
 
-from simulator.documents import bytes_of
-from simulator.errors import InputError, choose
+from simulator.documents import bytes_of, short_digest
+from simulator.errors import InputError, choose, file_changed
 from simulator.policies.base import Policy
 
+LOG = logging.getLogger(__name__)
+"""Hears the path of each file before its code is run, at level INFO."""
 PREFIX = "batchsim_policy_"
 """Modules made from policy files are called so; it tells a user's fault from ours."""
 
 
-def load_policy(reference: str) -> type[Policy]:
+def load_policy(reference: str, digest: str | None = None) -> type[Policy]:
     """The policy class that "my_file.py:MyPolicy" names; a class without a `name` is called by its own.
 
-    An unchanged file is run once, however often it is named. Raises InputError, one line, for whatever is wrong
-    with the file or the class.
+    An unchanged file is run once, however often it is named. With the `digest` of its content, what was run of that
+    content is taken, and no other content is run. Raises InputError, one line, for whatever is wrong with the file or
+    the class, and FileChanged for other content.
     """
     file, _, wanted = reference.rpartition(":")
     if not (file.endswith(".py") and wanted):
         raise InputError(f"policy '{reference}' names no class: write FILE.py:CLASS, such as my_file.py:MyPolicy")
-    module = _module_of(Path(file))
+    module = _module_of(Path(file), digest)
     own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
            and isinstance(value, type)]
     kind = getattr(module, wanted, None)
@@ -51,18 +55,32 @@ def fault_in_policy_file(error: BaseException) -> str | None:
     return None
 
 
-def _module_of(path: Path) -> ModuleType:
-    """The file, run as a module; the one at hand while the file is unchanged."""
-    source = bytes_of(path, f"policy file {path}")
-    digest = hashlib.sha256(str(path.resolve()).encode() + b"\0" + source).hexdigest()[:16]
-    name = f"{PREFIX}{digest}"
-    if name not in sys.modules:
-        _run(path, source, name)
-    return sys.modules[name]
+def digest_run(kind: type[Policy]) -> str:
+    """The digest of the content that was run, for a class from a policy file."""
+    return kind.__module__.removeprefix(PREFIX).partition("_")[0]
+
+
+def _module_of(path: Path, digest: str | None) -> ModuleType:
+    """The file, run as a module; the one at hand while the file is unchanged, or if it is the one asked for."""
+    if digest is None or _name(path, digest) not in sys.modules:
+        source = bytes_of(path, f"policy file {path}")
+        found = short_digest(source)
+        if digest not in (None, found):
+            raise file_changed(str(path))
+        digest = found
+        if _name(path, found) not in sys.modules:
+            _run(path, source, _name(path, found))
+    return sys.modules[_name(path, digest)]
+
+
+def _name(path: Path, digest: str) -> str:
+    """What the module is called: after the content, so that what was run can be told, and after the place."""
+    return f"{PREFIX}{digest}_{short_digest(os.fsencode(path.resolve()))}"
 
 
 def _run(path: Path, source: bytes, name: str) -> None:
     """Run a file's source, by its own `__future__`. It must be in sys.modules meanwhile: dataclasses look there."""
+    LOG.info("%s", path)
     module = sys.modules[name] = ModuleType(name)
     module.__file__ = str(path)
     try:

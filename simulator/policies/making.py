@@ -14,20 +14,24 @@ from simulator.policies.base import Policy
 from simulator.policies.loading import PREFIX, load_policy
 
 
-def policy_class(name: str) -> type[Policy]:
-    """The bundled policy of that name, or the class that FILE.py:CLASS names."""
+def policy_class(name: str, files: Mapping[str, str] | None = None) -> type[Policy]:
+    """The bundled policy of that name, or the class that FILE.py:CLASS names.
+
+    `files` are digests by path; a file among them that has another one is declined with FileChanged.
+    """
     if ".py" in name:
-        return load_policy(name)
+        return load_policy(name, (files or {}).get(name.rpartition(":")[0]))
     return POLICIES[choose("policy", name, POLICIES)]
 
 
-def make_policy(policy: Policy | str, knobs: Mapping[str, Any] | None = None) -> Policy:
-    """The policy itself, or the one of that name with these knobs; inf lifts a bound."""
+def make_policy(policy: Policy | str, knobs: Mapping[str, Any] | None = None,
+                files: Mapping[str, str] | None = None) -> Policy:
+    """The policy itself, or the one of that name with these knobs; inf lifts a bound. `files`: see `policy_class`."""
     if isinstance(policy, Policy):
         if knobs:
             raise InputError("knobs go with a policy given by name; set them on the policy object instead")
         return policy
-    kind = policy_class(policy)
+    kind = policy_class(policy, files)
     return kind(**{choose(f"knob of {policy}", knob, kind.knobs()): _bound(kind, knob, value)
                    for knob, value in (knobs or {}).items()})
 

@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import traces
+from simulator.documents import DIGITS, MOST_BYTES, short_digest
 from traces.standins import names
 
-DIGITS = 16
+MOST_FILES, MOST_IN_FOLDER = 100_000, 64 << 30
+"""Files of a folder, and their bytes."""
+RECENT_NS = 2 * 10 ** 9
+"""A file that was changed no longer ago is read anew each time."""
 
 
-def digests(fields: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """By field, the digest of each file or folder that it names and that is there, by its path."""
-    named = {"trace": _trace_files([fields.get("trace")]), "mix": _trace_files(fields.get("mix", ())),
-             "policy": _code(fields.get("policy")), "model": _yaml(fields.get("model")),
-             "cost_model": _yaml(fields.get("cost_model"))}
-    return {name: {path: digest_of(path) for path in paths if _exists(path)} for name, paths in named.items()}
+def digests(fields: Mapping[str, Any], known: Mapping[str, str] | None = None, *,
+            large: bool = True) -> dict[str, dict[str, str]]:
+    """By field, the digest of each file or folder that it names, by its path: the `known` one, else as it is now.
+
+    What is not there has none; nor have, unless they are known or `large` is asked for, folders and files of more than
+    256 MiB: until its reader has taken it, a folder may be a whole disk.
+    """
+    known = known or {}
+    return {name: {path: digest for path in paths if (digest := known.get(path) or digest_now(path, large=large))}
+            for name, paths in paths_of(fields).items()}
+
+
+def paths_of(fields: Mapping[str, Any]) -> dict[str, list[str]]:
+    """By field, what it names that may be a file."""
+    return {"trace": [*_trace_files([fields.get("trace")])], "mix": [*_trace_files(fields.get("mix", ()))],
+            "policy": [*_code(fields.get("policy"))], "model": [*_yaml(fields.get("model"))],
+            "cost_model": [*_yaml(fields.get("cost_model"))]}
 
 
 def _trace_files(given: Any) -> Iterator[str]:
     """What is neither bundled nor public; a drawn one names its spec."""
     for name in given:
-        if isinstance(name, str) and _exists(path := name.removeprefix("gen:")) and not _is_known(name):
-            yield path
+        if isinstance(name, str) and not _is_known(name):
+            yield name.removeprefix("gen:")
 
 
 def _is_known(name: str) -> bool:
@@ -43,26 +60,44 @@ def _yaml(name: Any) -> Iterator[str]:
         yield name
 
 
-def _exists(path: str) -> bool:
+def digest_now(path: str, *, large: bool = True) -> str | None:
+    """The digest of what is there; None if nothing is, or nothing that can be read."""
     try:
-        return Path(path).exists()
+        return digest_of(path) if path and (large or _is_small(Path(path))) else None
     except (OSError, ValueError):
-        return False    # a name that no file can have
+        return None    # it is for the reader to complain of it, also of a name that no file can have
 
 
-def digest_of(path: str) -> str:
-    """The first digits of the SHA-256 of a file, or of the names and digests of all files in a folder."""
+def _is_small(place: Path) -> bool:
+    return place.is_file() and place.stat().st_size <= MOST_BYTES
+
+
+def digest_of(path: str) -> str | None:
+    """The first digits of the SHA-256 of a file, or of the names and digests of all files in a folder; None for what
+    is neither, and for a folder with more in it than any trace has.
+    """
     place = Path(path)
     if place.is_dir():
-        inside = sorted(each for each in place.rglob("*") if each.is_file())
+        there = list(islice(place.rglob("*"), MOST_FILES + 1))
+        inside = sorted(each for each in there if each.is_file())
+        if len(there) > MOST_FILES or sum(each.stat().st_size for each in inside) > MOST_IN_FOLDER:
+            return None
         told = "".join(f"{each.relative_to(place).as_posix()} {digest_of(str(each))}\n" for each in inside)
-        return hashlib.sha256(told.encode()).hexdigest()[:DIGITS]
+        return short_digest(told.encode())
+    if not place.is_file():
+        return None
     stat = place.stat()
-    return _digest(str(place.resolve()), stat.st_mtime_ns, stat.st_size)
+    if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) < RECENT_NS:
+        return _digest(str(place))    # a coarse clock may give the next change the same time
+    return _known_digest(str(place.resolve()), stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
 
 
 @lru_cache(maxsize=64)
-def _digest(path: str, changed: int, size: int) -> str:
-    """Of a file as it is at that time; several results of one command need not read it again."""
+def _known_digest(path: str, *as_it_is: int) -> str:
+    """Of a file that is the same by its times, size and number; it need not be read again."""
+    return _digest(path)
+
+
+def _digest(path: str) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:DIGITS]

@@ -15,7 +15,7 @@ from simulator.documents import json_of, text_of
 from simulator.errors import InputError, choose
 from simulator.kinds import BASELINE, OURS, RESULT, SCENARIO, meant_as
 from simulator.scenario import FIELDS, Scenario, scenario_of
-from simulator.scenarios.named import digests
+from simulator.scenarios.named import digest_now, paths_of
 from simulator.scenarios.recording import FILES, IN_MEMORY
 from simulator.scenarios.values import fitted
 from simulator.scenarios.yaml_text import parse
@@ -58,9 +58,9 @@ class ScenarioFile:
                 raise InputError(f"{self.path}: the {name} of this result was an object in memory, which no file "
                                  f"holds: give --{name.replace('_', '-')}")
         told = {name: self.fields[name] for name in names if name in self.fields} if self.files else {}
-        for name, found in digests(told).items():
-            for path, digest in found.items():
-                if self.files.get(path, digest) != digest:
+        for name, paths in paths_of(told).items():
+            for path in paths:
+                if path in self.files and digest_now(path) not in (None, self.files[path]):
                     raise InputError(f"{self.path}: {path} has changed since this result was written: restore it, or "
                                      f"give {_flag(name, self.fields[name])} to take it as it is")
 

@@ -14,7 +14,7 @@ from simulator.memory.base import UNLIMITED
 from simulator.policies import Policy
 from simulator.policies.making import make_policy, reference_of
 from simulator.scenario import Scenario
-from simulator.scenarios.named import digests
+from simulator.scenarios.held import held, named_policy
 from traces import Trace
 
 FILES, IN_MEMORY = "files", "in_memory"
@@ -24,30 +24,18 @@ FILES, IN_MEMORY = "files", "in_memory"
 def record(scenario: Scenario, files: Mapping[str, str] | None = None) -> dict[str, Any]:
     """A scenario as plain values that `read_scenario` takes, with a digest of each file that it names.
 
-    `files` are those digests, if they were taken before.
+    `files` are those digests, where the scenario does not hold them; without them they are taken now.
     """
-    fields = _fields(scenario)
-    files = files_of(scenario) if files is None else files
-    unsaid = list(_unsaid(scenario))
-    return fields | ({FILES: dict(files)} if files else {}) | ({IN_MEMORY: unsaid} if unsaid else {})
-
-
-def files_of(scenario: Scenario) -> dict[str, str]:
-    """The files that a scenario names, as they are now: their digests by path."""
-    named = {"trace": scenario.trace, "mix": scenario.mix, "policy": _policy(scenario), "model": scenario.model,
-             "cost_model": scenario.cost_model}
-    return {path: digest for found in digests(named).values() for path, digest in found.items()}
-
-
-def _policy(scenario: Scenario) -> str:
-    policy = scenario.policy
-    return policy if isinstance(policy, str) else reference_of(policy) or policy.name
+    scenario = held(scenario, files, large=True)
+    fields, unsaid = _fields(scenario), list(_unsaid(scenario))
+    return fields | ({FILES: scenario.files} if scenario.files else {}) | ({IN_MEMORY: unsaid} if unsaid else {})
 
 
 def _fields(scenario: Scenario) -> dict[str, Any]:
     fields = scenario.to_dict()
     del fields["exact"]    # it changes no answer, so it must change no bytes
-    fields["policy"], fields["knobs"] = _policy(scenario), make_policy(scenario.policy, scenario.knobs).settings()
+    fields["policy"] = named_policy(scenario)
+    fields["knobs"] = make_policy(scenario.policy, scenario.knobs, scenario.files).settings()
     if isinstance(model := scenario.model, ModelSpec) and MODELS.get(model.name) != model:
         fields["model"] = model
     if isinstance(scenario.cost_model, Constant):

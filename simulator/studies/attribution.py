@@ -18,6 +18,7 @@ from simulator.policies import Policy, StaticBatching
 from simulator.policies.making import make_policies
 from simulator.replication import only_one_replica
 from simulator.scenario import Scenario, scenario_of
+from simulator.scenarios.held import held
 from simulator.setup import prepare
 from simulator.studies.bound import SlotBound, slot_bound
 from simulator.studies.climb import NATURAL, Climb
@@ -136,7 +137,7 @@ def attribute(trace: Trace | str = "azure-conv-2023", start: Policy | str = "sta
         ([('granularity', 1.74), ('cap', 0.97), ('memory', 1.0)], 2.58)
     """
     choose("metric", metric, METRICS)
-    scenario = scenario_of(**{"load": usual_load(metric), "trace": trace, **options})
+    scenario = held(scenario_of(**{"load": usual_load(metric), "trace": trace, **options}))
     only_one_replica("why", scenario)
     if metric == "goodput" and not scenario.goodput:
         raise InputError("goodput needs an objective: give --goodput ttft:500,tpot:50, for example")

@@ -19,6 +19,7 @@ from simulator.policies.vllm import Vllm
 from simulator.replication import only_one_replica
 from simulator.result import Result
 from simulator.scenario import Load, scenario_of
+from simulator.scenarios.held import held
 from simulator.studies.attribution import Attribution, take_apart
 from simulator.studies.certainty import Certainty, Repeated
 from simulator.studies.climb import Climb
@@ -181,7 +182,7 @@ def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
         (('static', 'vllm'), 1.73)
     """
     contenders = dict(zip(_labels(policies), make_policies(policies, settings), strict=True))
-    scenario = scenario_of(trace=trace, **options)
+    scenario = held(scenario_of(trace=trace, **options))
     only_one_replica("compare", scenario)
     repeated = None if replications is None else Repeated.of(scenario, contenders, replications)
     scenario = as_read(scenario)    # once for all runs

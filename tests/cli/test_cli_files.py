@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event, Thread, current_thread
 
 import pytest
 
@@ -59,6 +60,53 @@ def test_a_foreign_file_stays_without_force(batchsim: Call, refused: Callable[..
     assert names(foreign.parent) == ["vllm-trace.json"]
     assert batchsim(*RUN, "--force")[0] == 0
     assert foreign.read_text() != "mine"
+
+
+def test_two_commands_that_write_at_once_do_so_in_turn(tmp_path: Path) -> None:
+    """The other one begins when the first has read the manifest, and would be gone by when that is written."""
+    other = Thread(target=lambda: ResultDirectory(tmp_path).write({"b.json": b"b", "both.json": b"b"}))
+
+    def slow() -> Iterator[str]:
+        yield "a"
+        other.start()
+        other.join(0.5)
+        assert not (tmp_path / "b.json").exists()
+
+    ResultDirectory(tmp_path).write({"both.json": b"a", "a.json": slow()})
+    other.join()
+    assert names(tmp_path) == ["a.json", "b.json", "both.json", "manifest.json"]
+    assert (tmp_path / "both.json").read_text() == "b"
+    ResultDirectory(tmp_path).check(["a.json", "b.json", "both.json"])
+
+
+def test_a_command_that_looks_waits_while_another_one_replaces(tmp_path: Path,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the files and the manifest that lists them, what lies there looks like somebody's own."""
+    ResultDirectory(tmp_path).write({"a.json": b"1"})
+    refused: list[str] = []
+    moved = Event()
+
+    def look() -> None:
+        try:
+            ResultDirectory(tmp_path).check(["a.json"])
+        except InputError as error:
+            refused.append(str(error))
+
+    other = Thread(target=look)
+    read = ResultDirectory._manifest
+
+    def slow(self: ResultDirectory) -> dict[str, set[str]]:
+        known = read(self)
+        if current_thread() is other:
+            moved.wait(0.5)    # meanwhile the first one would replace the file, and what was read is outdated
+        return known
+
+    monkeypatch.setattr(ResultDirectory, "_manifest", slow)
+    other.start()
+    ResultDirectory(tmp_path).write({"a.json": b"2"})
+    moved.set()
+    other.join()
+    assert refused == []
 
 
 def test_a_file_changed_since_stays(refused: Callable[..., str], tmp_path: Path) -> None:

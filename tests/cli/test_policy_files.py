@@ -118,3 +118,35 @@ def test_its_faults_are_the_users(refused: Callable[..., str], file: Path) -> No
                     "line 24), in step 0 at 0 ns (0 running, 1 waiting, 28605 of 28605 blocks free; "
                     "request 0 is first in line: 4,076 tokens, 255 blocks) (run again with --debug for the traceback)")
     assert refused("run", "--num-prompts", "5", "--policy", "mine.py:Asleep").startswith("Asleep: stalled at ")
+
+
+TOLD = "mine.py is run as Python code: a file that was given names it as the policy\n"
+ASKED = ("--num-prompts", "5", "--quiet")
+
+
+def test_a_file_that_names_a_policy_file_runs_no_code_unsaid(batchsim: Call, file: Path) -> None:
+    Path("s.yaml").write_text("policy: mine.py:Patient\n")
+    Path("points.yaml").write_text("- policy: mine.py:Patient\n")
+    batchsim("baseline", "save", "--policy", "mine.py:Patient", *ASKED, "-o", "b.json")
+    for number, line in enumerate([
+            ("run", "--scenario", "s.yaml"), ("compare", "--scenario", "s.yaml"), ("sweep", "--list", "points.yaml"),
+            ("sweep", "--scenario", "s.yaml", "--vary", "seed=1"), ("regress", "--baseline", "b.json"),
+            ("explain", "--scenario", "s.yaml")]):
+        file.write_text(f"{GOOD}# {number}")    # what was run already is not run again
+        status, _, err = batchsim(*line, *(ASKED if line[0] != "regress" else ASKED[2:]), *(
+            ("-o", f"out-{number}") if line[0] not in ("run", "explain") else ()))
+        assert (status, err) == (0, TOLD), line
+
+
+@pytest.mark.parametrize("line", [
+    ("run", "--policy", "mine.py:Patient"), ("run", "--policy=./mine.py:Patient"),
+    ("compare", "--policies", "static,mine.py:Patient", "-o", "out"),
+    ("sweep", "--vary", "policy=vllm,mine.py:Patient", "-o", "out")])
+def test_what_was_typed_is_not_told(line: tuple[str, ...], batchsim: Call, file: Path) -> None:
+    status, _, err = batchsim(*line, *ASKED)
+    assert (status, err) == (0, "")
+
+
+def test_what_is_not_run_is_not_told(batchsim: Call, file: Path) -> None:
+    Path("s.yaml").write_text("policy: mine.py:Patient\n")
+    assert batchsim("run", "--scenario", "s.yaml", "--policy", "vllm", *ASKED)[::2] == (0, "")

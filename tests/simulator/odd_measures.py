@@ -17,7 +17,8 @@ DIES, DIES_ONCE, FAILS, FAILS_ONCE, IS_INTERRUPTED = 91, 92, 93, 94, 95
 def served(scenario: Scenario) -> dict[str, Any]:
     """A small record of a run."""
     summary = run(scenario).summary()
-    return {name: summary[name] for name in ("completed", "duration", "mean_e2el_ms", "trace_digest", "seed")}
+    told = ("backend", "completed", "duration", "mean_e2el_ms", "trace_digest", "seed")
+    return {name: summary[name] for name in told}
 
 
 def odd(scenario: Scenario, folder: str) -> dict[str, Any]:
@@ -38,3 +39,11 @@ def odd(scenario: Scenario, folder: str) -> dict[str, Any]:
 def tries(folder: Path, seed: int) -> int:
     """How often a point with this seed was begun."""
     return len((folder / str(seed)).read_text())
+
+
+def edits(scenario: Scenario, path: str, at: int) -> dict[str, Any]:
+    """The same, but for the point with that seed a line is added to the file before."""
+    if scenario.seed == at:
+        with open(path, "a") as file:
+            file.write("# and more\n")
+    return served(scenario)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib.resources import files
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -15,18 +17,22 @@ from typing import Any
 import numpy as np
 import pytest
 from filelock import FileLock
-from odd_measures import DIES, DIES_ONCE, FAILS, FAILS_ONCE, IS_INTERRUPTED, odd, served, tries
+from odd_measures import DIES, DIES_ONCE, FAILS, FAILS_ONCE, IS_INTERRUPTED, edits, odd, served, tries
 
 from simulator import InputError, Scenario, read_scenario
+from simulator.errors import FileChanged
+from simulator.scenarios import record
 from simulator.studies.campaign import Backend, Failure, Found, Store, campaign
 from simulator.studies.campaign.cargo import distinct, loaded, unloaded, with_traces
+from simulator.studies.campaign.kept import PARTS, identity, text_of_point
 from simulator.studies.campaign.session import Session
-from simulator.studies.campaign.store import identity
 from traces import Trace
 
 TRACE = Trace("tiny", np.arange(6) * 10 ** 8, np.full(6, 30), np.arange(1, 7) * 5)
 SMALL = Scenario(trace=TRACE)
 TWO = Backend(workers=2)
+OWN_MODEL = ("name: mine\nlayers: 2\nhidden: 64\nheads: 4\nkv_heads: 4\nhead_dim: 16\nffn: 128\nvocab: 100\n"
+             "max_model_len: 4096\n")
 
 
 def points(*seeds: int) -> dict[str, Scenario]:
@@ -168,10 +174,10 @@ def test_an_interrupted_one_ends_with_the_same_bytes(tmp_path: Path) -> None:
     with Store(broken, resume=True) as store:
         campaign(asked, partial(odd, folder=str(tmp_path)), store=store)
     assert [tries(tmp_path, seed) for seed in (0, IS_INTERRUPTED, 3)] == [1, 2, 1]
-    files = [{path.relative_to(top): path.read_bytes() for path in top.rglob("*") if path.is_file()}
-             for top in (whole, broken)]
-    assert files[0] == files[1]
-    assert len(files[0]) == 6    # five points and the lock
+    left = [{path.relative_to(top): path.read_bytes() for path in top.rglob("*") if path.is_file()}
+            for top in (whole, broken)]
+    assert left[0] == left[1]
+    assert len(left[0]) == 6    # five points and the lock
 
 
 def test_a_stored_point_carries_its_scenario(tmp_path: Path) -> None:
@@ -213,7 +219,8 @@ def test_two_runs_are_kept_apart(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path} is being written by another run: wait for it, or give another directory"
 
 
-@pytest.mark.parametrize("torn", ["", "{", '{"value"', "[1]", "{}", '{"value": 5}', "\x00" * 40])
+@pytest.mark.parametrize("torn", ["", "{", '{"value"', "[1]", "[]", "5", '"text"', "{}", '{"value": 5}', "\x00" * 40,
+                                  "1" + 400 * "0", 5000 * "1", 10000 * "["])
 def test_a_half_written_file_is_told_and_measured_again(tmp_path: Path, torn: str) -> None:
     with Store(tmp_path) as store:
         first = campaign({"it": SMALL}, served, store=store)
@@ -223,15 +230,101 @@ def test_a_half_written_file_is_told_and_measured_again(tmp_path: Path, torn: st
     told: list[str] = []
     with Store(tmp_path, resume=True, told=told.append) as store:
         assert campaign({"it": SMALL}, served, store=store) == first
-    assert told == [f"{path} is half-written, or not ours: its point is measured again"]
+    assert told == [f"{path}: is half-written, or not ours: its point is measured again"]
     assert path.read_bytes() == whole
 
 
-def test_what_a_killed_run_was_writing_is_taken_away(tmp_path: Path) -> None:
-    (tmp_path / "points").mkdir()
-    (tmp_path / "points" / ".0123.json.77").write_text("{")
-    with Store(tmp_path):
-        assert list((tmp_path / "points").iterdir()) == []
+def resealed(**parts: Any) -> Callable[[dict[str, Any], Scenario], str]:
+    """A file with parts replaced by somebody who knows how the checksum is made."""
+    def made(told: dict[str, Any], scenario: Scenario) -> str:
+        whole = {**told, **parts}
+        text = json.dumps([whole[part] for part in PARTS[:-1]], sort_keys=True)
+        return json.dumps(whole | {"sha256": hashlib.sha256(text.encode()).hexdigest()})
+    return made
+
+
+@pytest.mark.parametrize(("forged", "why"), [
+    (lambda told, _: json.dumps(told | {"value": {**told["value"], "seed": 4}}), "was changed since it was written"),
+    (lambda told, _: json.dumps(told | {"value": 5}), "was changed since it was written"),
+    (lambda told, _: json.dumps(told | {"scenario": [10 ** 400]}), "was changed since it was written"),
+    (lambda told, _: json.dumps(told | {"sha256": None}), "was changed since it was written"),
+    (lambda told, _: json.dumps(told | {"simulator_version": "0.0.1"}), "is of batchsim '0.0.1', and this is "),
+    (lambda told, asked: text_of_point("it", identity(asked.but(seed=6)), asked.but(seed=6), told["value"]),
+     "holds another point than its name says"),
+    (lambda told, asked: text_of_point("it", told["identity"], asked.but(seed=6), told["value"]),
+     "holds another point than its name says"),
+    (resealed(scenario=5), "holds another point than its name says"),
+    (resealed(value=[]), "is not a result: it holds a list, not one record"),
+    (resealed(value={}), "is not a result: it lacks backend, completed, duration"),
+    (resealed(value={"backend": "batchsim:x", "completed": -1, "duration": 1.0}),
+     "is no plausible result: completed must be at least 0, not -1"),
+    (resealed(value={"backend": "batchsim:x", "completed": 10 ** 400, "duration": 1.0}),
+     "is no plausible result: completed must be a number or null, not 1000"),
+])
+def test_only_what_the_point_came_to_is_taken_for_it(tmp_path: Path, why: str,
+                                                     forged: Callable[[dict[str, Any], Scenario], str]) -> None:
+    with Store(tmp_path) as store:
+        first = campaign({"it": SMALL}, served, store=store)
+    [path] = (tmp_path / "points").iterdir()
+    whole = path.read_bytes()
+    path.write_text(forged(json.loads(whole), with_traces({"it": SMALL})["it"]))
+    told: list[str] = []
+    with Store(tmp_path, resume=True, told=told.append) as store:
+        assert campaign({"it": SMALL}, served, store=store) == first
+    [line] = told
+    assert line.startswith(f"{path}: {why}")
+    assert line.endswith(": its point is measured again")
+    assert path.read_bytes() == whole
+
+
+def test_a_file_that_is_laid_out_anew_says_the_same(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        campaign({"it": SMALL}, served, store=store)
+    [path] = (tmp_path / "points").iterdir()
+    path.write_text(json.dumps(json.loads(path.read_text())))
+    told: list[str] = []
+    with Store(tmp_path, resume=True, told=told.append) as store:
+        campaign({"it": SMALL}, failing, store=store)
+    assert told == []
+
+
+def failing(scenario: Scenario) -> dict[str, Any]:
+    raise AssertionError("it is there already")
+
+
+DRAFT = ".0123456789abcdef.json.77"
+
+
+def test_what_a_killed_run_was_writing_is_taken_away_and_nothing_else(tmp_path: Path) -> None:
+    points = tmp_path / "points"
+    points.mkdir()
+    for name in (DRAFT, ".0123.json.77", ".gitignore", ".0123456789abcdef.json.bak", ".settings.json.1"):
+        (points / name).write_text("{")
+    (points / ".1123456789abcdef.json.77").mkdir()
+    (points / ".2123456789abcdef.json.77").symlink_to(tmp_path)
+    before = {each.name for each in points.iterdir()}
+    with Store(tmp_path) as store:
+        campaign({}, served, store=store)
+    assert {each.name for each in points.iterdir()} == before - {DRAFT}
+
+
+def test_nothing_is_taken_away_where_a_link_leads_nor_before_the_directory_is_accepted(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / DRAFT).touch()
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "points").symlink_to(tmp_path / "elsewhere")
+    with Store(tmp_path / "linked") as store:
+        campaign({}, served, store=store)
+    other = tmp_path / "other" / "points"
+    other.mkdir(parents=True)
+    for name in (DRAFT, "0123456789abcdef.json"):
+        (other / name).touch()
+    with pytest.raises(InputError, match="has the points of an earlier run"), Store(other.parent):
+        pass
+    with pytest.raises(InputError, match="has 1 points of other settings"), Store(other.parent, resume=True) as store:
+        campaign({"it": SMALL}, served, store=store)
+    assert (other / DRAFT).exists()
+    assert (tmp_path / "elsewhere" / DRAFT).exists()
 
 
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,6 +359,14 @@ def test_an_unreadable_file_is_one_line(tmp_path: Path) -> None:
         campaign({"it": SMALL}, served, store=store)
 
 
+def test_a_lock_that_is_a_link_empties_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("work")
+    (tmp_path / ".lock").symlink_to("mine")
+    with pytest.raises(InputError, match=r"\.lock is a link"), Store(tmp_path):
+        pass
+    assert (tmp_path / "mine").read_text() == "work"
+
+
 def test_a_directory_that_is_a_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
     with pytest.raises(InputError, match=r"taken: (File exists|Not a directory)"), Store(tmp_path / "taken"):
@@ -295,3 +396,90 @@ def test_an_own_policy_runs_in_other_processes(tmp_path: Path) -> None:
     path.write_text("from simulator.policies import Vllm\nclass Mine(Vllm):\n    pass\n")
     asked = {str(seed): SMALL.but(policy=f"{path}:Mine", seed=seed) for seed in (1, 2)}
     assert len(values(campaign(asked, served, backend=TWO))) == 2
+
+
+POLICY = "from simulator.policies import Vllm\nclass Mine(Vllm):\n    pass\n"
+
+
+def test_a_file_that_changes_under_a_campaign_ends_it_and_what_was_measured_is_kept(tmp_path: Path) -> None:
+    path, out = tmp_path / "mine.py", tmp_path / "out"
+    path.write_text(POLICY)
+    asked = {str(seed): SMALL.but(policy=f"{path}:Mine", seed=seed) for seed in range(3)}
+    with pytest.raises(FileChanged) as caught, Store(out) as store:
+        campaign(asked, partial(edits, path=str(path), at=1), store=store)
+    assert str(caught.value) == (
+        f"{path} has changed since it was first read, and what is done with it must go together: restore it, or begin "
+        "again; what was measured before is kept, and --resume goes on with it once the file is as it was")
+    [kept] = (out / "points").iterdir()
+    digest = hashlib.sha256(POLICY.encode()).hexdigest()[:16]
+    assert json.loads(kept.read_text())["scenario"]["files"] == {str(path): digest}
+
+    with pytest.raises(InputError, match="has 1 points of other settings"), Store(out, resume=True) as store:
+        campaign(asked, served, store=store)    # as edited
+    path.write_text(POLICY)
+    told: list[tuple[int, int]] = []
+    with Store(out, resume=True) as store:
+        assert len(values(campaign(asked, served, store=store, told=lambda *far: told.append(far)))) == 3
+    assert told[0] == (1, 3)
+
+
+def test_a_worker_that_finds_another_file_ends_the_campaign(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(POLICY)
+    asked = {str(seed): SMALL.but(policy=f"{path}:Mine", seed=seed) for seed in range(4)}
+    with pytest.raises(FileChanged, match=r"mine.py has changed since it was first read"):
+        campaign(asked, partial(edits, path=str(path), at=0), backend=TWO)
+
+
+@pytest.mark.parametrize("field", ["model", "cost_model"])
+def test_no_file_is_swapped_between_two_points(tmp_path: Path, field: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(files("cost_models").joinpath("profiles", "llama-3.1-8b-h100-80-bf16.yaml").read_text()
+                    if field == "cost_model" else OWN_MODEL)
+    asked = {str(seed): SMALL.but(**{field: str(path)}, seed=seed) for seed in range(2)}
+    with pytest.raises(FileChanged, match=r"mine.yaml has changed"):
+        campaign(asked, partial(edits, path=str(path), at=1))
+
+
+def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(POLICY)
+    point = with_traces({"it": SMALL.but(policy=f"{path}:Mine")})["it"]
+    path.unlink()
+    with pytest.raises(FileChanged, match=r"mine.py was there when it was first read, and is not here now: restore"):
+        served(point)
+
+
+def test_what_a_store_keeps_runs_no_policy_file_again(tmp_path: Path) -> None:
+    path, mark = tmp_path / "mine.py", tmp_path / "mark"
+    path.write_text(POLICY)
+    point = with_traces({"it": SMALL.but(policy=f"{path}:Mine")})["it"]
+    value = served(point)
+    path.write_text(f"open({str(mark)!r}, 'w').close()\n{POLICY}")
+    with Store(tmp_path / "out") as store:
+        store.keep("it", point, value)
+    assert not mark.exists()
+    [kept] = (tmp_path / "out" / "points").iterdir()
+    assert json.loads(kept.read_text())["scenario"]["files"] == point.files
+
+
+def test_a_trace_that_was_read_keeps_its_digest(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("arrival,prompt,output\n0,10,5\n1,10,5\n")
+    asked = Scenario(trace=str(path), reading={"unit": "s"})
+    read = with_traces({"it": asked})["it"]
+    path.write_text("arrival,prompt,output\n0,10,5\n")
+    assert read.files == {str(path): hashlib.sha256(b"arrival,prompt,output\n0,10,5\n1,10,5\n").hexdigest()[:16]}
+    assert served(read)["completed"] == 2
+    assert record(read)["files"] == read.files
+    assert asked.files == {}    # and whoever asks anew gets what is there
+    assert served(asked)["completed"] == 1
+
+
+def test_processes_look_for_files_where_the_caller_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {str(seed): SMALL.but(policy="mine.py:Mine", seed=seed) for seed in (1, 2)}
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(f"{POLICY}# {folder}\n")
+        monkeypatch.chdir(tmp_path / folder)
+        assert len(values(campaign(asked, served, backend=TWO))) == 2

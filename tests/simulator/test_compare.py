@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from worlds import SHARED
 import simulator as sim
 import traces
 from cost_models import Constant
-from simulator.errors import InputError
+from simulator.errors import FileChanged, InputError
 from simulator.policies import StaticBatching, Vllm
 from simulator.studies import runner
 from simulator.studies.sections import ratio_table
@@ -176,3 +177,15 @@ def test_the_note_says_whether_the_cap_or_the_memory_binds(batch: int | None, to
     note = ratio_table(found).note
     assert told in note
     assert sum(part in note for part in ("cap binds", "Memory binds", "no room")) == 1
+
+
+def test_a_file_that_changes_between_two_runs_ends_it(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text("name: mine\nlayers: 2\nhidden: 64\nheads: 4\nkv_heads: 4\nhead_dim: 16\nffn: 128\nvocab: 100\n"
+                    "max_model_len: 40960\n")
+
+    def edit(what: str, answered: int, of: int) -> None:
+        path.write_text(f"{path.read_text()}# more\n")
+
+    with pytest.raises(FileChanged, match=r"m\.yaml has changed since it was first read"):
+        sim.compare("azure-conv-2023", num_prompts=10, model=str(path), progress=edit)

@@ -17,13 +17,14 @@ from worlds import Affine, trace_of
 
 import simulator as sim
 from cost_models import Constant, ModelSpec
-from simulator.errors import InputError
+from simulator.errors import FileChanged, InputError
 from simulator.memory.base import UNLIMITED
 from simulator.policies import POLICIES, Vllm
 from simulator.policies.making import make_policies, make_policy
 from simulator.scenario import FIELDS, HELD_BY, READ_FROM, Scenario
 from simulator.scenarios import named, read_scenario, record
 from simulator.scenarios.docs import described
+from simulator.scenarios.held import together
 from simulator.scenarios.template import HEADINGS, SHOWN, template
 from simulator.scenarios.yaml_text import parse
 from simulator.studies.campaign import Found, Store, campaign
@@ -210,6 +211,12 @@ def test_a_file_that_says_no_digests_reads_none_of_what_it_names(write: Write, m
     assert read_scenario(write("trace: folder\n")).scenario().trace == "folder"
 
 
+@pytest.mark.parametrize("named", ["/", "/proc"])
+def test_a_folder_that_is_a_disk_is_not_digested(named: str, write: Write) -> None:
+    text = json.dumps({"scenario": {"trace": named, "files": {named: "0" * 16, "other": 5}}})
+    assert read_scenario(write(text, "r.json")).scenario().trace == named
+
+
 def test_a_policy_file_runs_again_and_a_changed_one_is_told(write: Write) -> None:
     code = ("from dataclasses import dataclass\nfrom simulator.policies import Vllm\n@dataclass\nclass Mine(Vllm):\n"
             "    patience: int = 3\n")
@@ -373,3 +380,9 @@ def test_a_point_of_a_campaign_carries_what_was_asked(tmp_path: Path) -> None:
     path = next((tmp_path / "points").glob("*.json"))
     assert read_scenario(path).scenario() == asked.but(knobs=record(asked)["knobs"])
     assert p50(read_scenario(path).scenario()) == found.value
+
+
+def test_files_of_two_rounds_go_together_or_are_told() -> None:
+    assert together({"a": "1"}, {"b": "2"}) == {"a": "1", "b": "2"}
+    with pytest.raises(FileChanged, match="b has changed"):
+        together({"a": "1", "b": "2"}, {"b": "3"})

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from worlds import trace_of
 
 from cost_models import CostModelError
-from simulator.errors import InputError
+from simulator.errors import FileChanged, InputError
 from simulator.gate import VERDICTS
 from simulator.policies import StaticBatching, Vllm
 from simulator.scenario import Scenario
@@ -249,3 +250,55 @@ def test_same_seed_same_bytes_under_any_hash_seed() -> None:
         said.append(found.stdout)
     assert said[0]
     assert said[0] == said[1] == said[2]
+
+
+def test_a_file_that_changes_while_it_is_read_is_told(tmp_path: Path) -> None:
+    own = tmp_path / "mine.py"
+    own.write_text("from simulator.policies import Vllm\nwith open(__file__, 'a') as file:\n    file.write('# more')\n"
+                   "class Mine(Vllm):\n    pass\n")
+    with pytest.raises(FileChanged, match=r"mine.py has changed since it was first read"):
+        prepare(Scenario(num_prompts=2, policy=f"{own}:Mine"))
+
+
+@pytest.mark.parametrize(("field", "name", "more"), [
+    ("model", "m.yaml", ""), ("cost_model", "m.yaml", ""), ("trace", "t.csv", ""), ("policy", "p.py", ":Mine")])
+def test_what_never_ends_is_not_digested(tmp_path: Path, field: str, name: str, more: str) -> None:
+    (tmp_path / name).symlink_to("/dev/zero")
+    with pytest.raises((InputError, TraceError, CostModelError), match="is no regular file"):
+        prepare(Scenario(num_prompts=2, **{field: f"{tmp_path / name}{more}"}))    # type: ignore[arg-type]
+
+
+def test_what_the_caller_changes_later_changes_no_scenario_and_no_result() -> None:
+    knobs: dict[str, Any] = {"max_num_seqs": 4}
+    columns, policy = {"arrival": "t"}, StaticBatching(max_batch_size=3)
+    named = Scenario(num_prompts=5, knobs=knobs, goodput=(limits := {"ttft": 500.0}))
+    made, read = Scenario(num_prompts=5, policy=policy), Scenario(trace="t.csv", reading={"columns": columns})
+    results = [run(each).to_json() for each in (named, made)]
+    kept = run(named)
+    knobs["max_num_seqs"], policy.max_batch_size, columns["arrival"], limits["ttft"] = 1, 1, "x", 1.0
+    assert [run(each).to_json() for each in (named, made)] == results
+    assert read.reading == {"columns": {"arrival": "t"}}
+    named.knobs["max_num_seqs"] = 2    # type: ignore[index]
+    assert kept.to_json() == results[0]
+
+
+def test_equal_scenarios_have_equal_hashes() -> None:
+    one, other = (Scenario(num_prompts=5, knobs={"max_num_seqs": 4}, rate_scale=rate) for rate in (2, 2.0))
+    assert one == other
+    assert hash(one) == hash(other) == hash(replace(one, read=trace_of([(0, 5, 5)]), files={"a": "b"}))
+    assert hash(one) != hash(one.but(seed=1))
+    assert {one: "kept"}[other] == "kept"
+    assert hash(one.but(policy=Vllm(), knobs={})) == hash(one.but(policy=Vllm(), knobs={}))
+
+
+def test_who_writes_into_the_tables_of_a_result_writes_into_his_own() -> None:
+    result = run(Scenario(num_prompts=5))
+    before, csv = result.to_json(), "".join(result.csv_pieces())
+    for frame in (result.requests, result.steps):
+        frame["mine"], frame.loc[0, frame.columns[-2]] = 1, 0
+    assert "mine" not in result.requests
+    assert "".join(result.csv_pieces()) == csv
+    for array in (result.timeline.first_token, result.outcomes.tries, result.record.ends, result.setup.verdict):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    assert result.to_json() == before

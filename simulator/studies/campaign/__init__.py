@@ -1,7 +1,7 @@
 """Campaign: many runs as one undertaking, on this machine or on a cluster, that can be interrupted at any moment.
 
-Read `running` first, then `answers`, `cargo`, `store`; `backends`, `local`, `cluster`, `on_dask` and `on_ray` say where
-the runs take place.
+Read `running` first, then `answers`, `cargo`, `store`, `kept`; `backends`, `local`, `cluster`, `on_dask` and `on_ray`
+say where the runs take place.
 """
 
 from simulator.studies.campaign.answers import Failure, Found

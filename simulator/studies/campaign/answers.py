@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from cost_models import CostModelError
-from simulator.errors import InputError, PolicyError, StalledError
+from simulator.errors import FileChanged, InputError, PolicyError, StalledError
 from simulator.policies.loading import fault_in_policy_file
 from simulator.scenario import Scenario
 from simulator.studies.campaign.cargo import loaded
@@ -51,10 +51,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Fault:
-    """Why one try failed, and whether another one would fail alike."""
+    """Why one try failed, whether another one would fail alike, and whether the reason is that a file has changed."""
 
     reason: str
     hopeless: bool
+    changed: bool = False
 
 
 def answer(trace: Trace, key: str, scenario: Scenario, measure: Callable[[Scenario], Any],
@@ -65,7 +66,7 @@ def answer(trace: Trace, key: str, scenario: Scenario, measure: Callable[[Scenar
     try:
         return key, measure(loaded(scenario, trace))
     except HOPELESS as error:
-        return key, Fault(" ".join(str(error).split()), True)
+        return key, Fault(" ".join(str(error).split()), True, isinstance(error, FileChanged))
     except Exception as error:
         told = fault_in_policy_file(error) or f"{type(error).__name__}: {error}"
         return key, Fault(" ".join(told.split()), False)

@@ -9,22 +9,31 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from simulator.scenario import READ_FROM, Scenario
+from simulator.scenarios.held import held, unchanged
 from simulator.traffic import composed
 from traces import Trace
 
 
 def with_traces(points: Mapping[str, Scenario]) -> dict[str, Scenario]:
-    """The same points with their traces at hand; equal traces are one object."""
+    """The same points with their traces at hand; equal traces are one object.
+
+    All hold the digests of their files, of each file one. Raises FileChanged where one changes while it is read.
+    """
+    known: dict[str, str] = {}
     read: dict[Hashable, Trace] = {}
     alike: dict[Hashable, Trace] = {}
     found = {}
     for key, scenario in points.items():
+        scenario = held(scenario, known)
         asked, trace = _asked(scenario), scenario.read
         if trace is None:
             if asked not in read:
-                read[asked] = composed(scenario)
+                with unchanged(scenario):
+                    read[asked] = composed(scenario)
             trace = read[asked]
-        found[key] = scenario.but(read=alike.setdefault((trace.name, trace.digest, trace.report.notes), trace))
+        trace = alike.setdefault((trace.name, trace.digest, trace.report.notes), trace)
+        found[key] = held(scenario.but(read=trace), large=True)
+        known |= found[key].files
     return found
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from threading import Thread
 from time import sleep
@@ -32,7 +32,7 @@ QUIET = "ignore:resource_tracker"
 def opened(workers: int, traces: Sequence[Trace]) -> Iterator[Session]:
     """So many processes; one is this one."""
     parallel = Parallel(workers, backend="loky", return_as="generator_unordered", batch_size=1,
-                        initializer=_leave_with, initargs=(os.getpid(),))
+                        initializer=_leave_with, initargs=(os.getpid(), _folder()))
 
     def run(calls: Iterator[Any]) -> Iterator[Any]:
         with _deaf_children():
@@ -70,8 +70,18 @@ def _deaf_children() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _leave_with(parent: int) -> None:
-    """Have this process end soon after its parent, which may be killed without a word."""
+def _folder() -> str | None:
+    """Where this process stands; None if that folder is gone. Processes that stand elsewhere are not used again."""
+    with suppress(OSError):
+        return os.getcwd()
+    return None
+
+
+def _leave_with(parent: int, folder: str | None) -> None:
+    """Have this process stand where its parent does, and end soon after it, which may be killed without a word."""
+    if folder is not None:
+        os.chdir(folder)
+
     def watch() -> None:
         while os.getppid() == parent:
             sleep(WATCH_S)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from simulator import checks
-from simulator.errors import InputError
+from simulator.errors import FileChanged, InputError
 from simulator.scenario import Scenario
 from simulator.studies.campaign.answers import Failure, Fault, Found, answer
 from simulator.studies.campaign.backends import Backend
@@ -42,6 +42,7 @@ def campaign(points: Mapping[str, Scenario], measure: Callable[[Scenario], T], *
 
     Raises:
         InputError: The cluster cannot be reached, or the store not be written; what was measured is kept.
+        FileChanged: A file that the points name changed meanwhile, or is another one where they run.
     """
     checks.count("retries", retries, 0)
     return _Campaign(with_traces(points), measure, backend or Backend(), store, retries, told).answer()
@@ -98,10 +99,17 @@ class _Campaign:
     def _heard(self, key: str, value: Any) -> list[str]:
         """Keep a value; of a point that failed, the key if it is to go again."""
         if isinstance(value, Fault):
+            if value.changed:
+                raise self._ended(value.reason)
             return self._failed(key, value.reason, hopeless=value.hopeless)
         scenario = self._points[key]
         self._finish(key, Found(scenario, self._store.keep(key, scenario, value) if self._store else value))
         return []
+
+    def _ended(self, reason: str) -> FileChanged:
+        """No further point would go together with those before."""
+        kept = "; what was measured before is kept, and --resume goes on with it once the file is as it was"
+        return FileChanged(reason + kept * bool(self._store))
 
     def _smaller(self, lost: list[str]) -> list[list[str]]:
         """The groups in which those go again whose workers died: one alone is to blame, of several any may be."""

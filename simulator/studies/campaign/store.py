@@ -6,31 +6,30 @@ with an earlier one. It knows no backend.
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
+import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from simulator.documents import bytes_of, decoded, json_of
-from simulator.errors import InputError
+from simulator.documents import bytes_of
+from simulator.errors import FileChanged, InputError
 from simulator.saved import write_whole
-from simulator.scenario import FIELDS, Scenario
-from simulator.scenarios.named import digests
-from simulator.scenarios.recording import record
+from simulator.scenario import Scenario
 from simulator.studies.campaign.answers import Found
-from simulator.version import __version__
+from simulator.studies.campaign.kept import identity, text_of_point, value_in
 
 POINTS, LOCK = "points", ".lock"
-PARTS = ["point", "scenario", "simulator_version", "value"]
-"""What a file holds: the key of the point, the record of what was asked, who measured it, and what came of it."""
+DRAFT = re.compile(r"\.[0-9a-f]{16}\.json\.[0-9]+")
+"""What `write_whole` calls a point's file until it is whole."""
 KEPT = "what was measured before is kept; --resume goes on from there"
 
 
 class Store:
-    """Keeps values of points; use it in a `with` block, which holds the lock.
+    """Keeps what points came to, each the summary of a run; use it in a `with` block, which holds the lock.
 
     Args:
         directory: Made if it is not there.
@@ -52,6 +51,9 @@ class Store:
         from filelock import FileLock, Timeout
         try:
             self._points.mkdir(parents=True, exist_ok=True)
+            if (self.path / LOCK).is_symlink():
+                raise InputError(f"{self.path / LOCK} is a link, and what it leads to would be emptied: remove it, or "
+                                 "give another directory")
             self._lock.enter_context(FileLock(self.path / LOCK, timeout=0))
         except Timeout:
             raise InputError(f"{self.path} is being written by another run: wait for it, or give another directory"
@@ -59,7 +61,9 @@ class Store:
         except (OSError, NotImplementedError) as error:
             raise unusable(self.path, error) from None
         try:
-            self._tidy()
+            if not self._resume and self.count():
+                raise InputError(f"{self.path} has the points of an earlier run: give --resume to go on with it, or "
+                                 "another directory")
         except BaseException:
             self._lock.close()
             raise
@@ -68,14 +72,6 @@ class Store:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
         self._lock.close()
-
-    def _tidy(self) -> None:
-        """Take away what a killed run left half-written."""
-        for draft in self._points.glob(".*.json.*"):
-            draft.unlink()
-        if not self._resume and any(self._points.glob("*.json")):
-            raise InputError(f"{self.path} has the points of an earlier run: give --resume to go on with it, or "
-                             "another directory")
 
     def count(self) -> int:
         """How many points it has."""
@@ -95,18 +91,26 @@ class Store:
         if not self._force and 0 < self.count() == self.others():
             raise InputError(f"{self.path} has {self.count():,} points of other settings, and none that is asked for "
                              "now: give another directory, or --force to leave them out of its summaries")
+        self._tidy()
         found = {}
         for key, scenario in points.items():
             path = self._path(scenario)
-            if path.exists() and (value := self._read(path)) is not None:
+            if path.exists() and (value := self._read(path, scenario)) is not None:
                 found[key] = Found(scenario, value)
         return found
 
+    def _tidy(self) -> None:
+        """Take away what a killed run left half-written: nothing that somebody else may have put there."""
+        if self._points.is_symlink():
+            return
+        for each in os.scandir(self._points):
+            if DRAFT.fullmatch(each.name) and each.is_file(follow_symlinks=False):
+                os.unlink(each)
+
     def keep(self, key: str, scenario: Scenario, value: Any) -> Any:
         """Write a value, and give it back as it will be read. Raises InputError if the disk does not take it."""
-        document = dict(zip(PARTS, (key, record(scenario), __version__, value), strict=True))
-        text = json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"
         path = self._path(scenario)
+        text = text_of_point(key, path.stem, scenario, value)
         try:
             write_whole(path, text)
         except OSError as error:
@@ -116,28 +120,19 @@ class Store:
     def _path(self, scenario: Scenario) -> Path:
         return self._points / f"{identity(scenario, self._what)}.json"
 
-    def _read(self, path: Path) -> Any:
-        """The value in a file; None if it is no whole file of ours."""
+    def _read(self, path: Path, scenario: Scenario) -> dict[str, Any] | None:
+        """The value in a file; None, with a line that says why, if it is not of this point."""
         try:
             content = bytes_of(path)
         except InputError as error:
             raise InputError(f"{error}: {KEPT}") from None
         try:
-            document = json_of(decoded(content, str(path)), str(path))
-        except InputError:
-            document = None
-        if isinstance(document, dict) and list(document) == PARTS:
-            return document["value"]
-        self._told(f"{path} is half-written, or not ours: its point is measured again")
-        return None
-
-
-def identity(scenario: Scenario, what: str = "") -> str:
-    """16 hex digits that stand for all fields, the files that some of them name, and what is measured."""
-    fields = {name: getattr(scenario, name) for name in FIELDS}
-    if (trace := scenario.read) is not None:
-        fields |= {"trace": (trace.name, trace.digest), "reading": {}, "mix": tuple(scenario.mix.values())}
-    return hashlib.sha256(repr((__version__, what, fields, digests(fields))).encode()).hexdigest()[:16]
+            return value_in(content, str(path), path.stem, scenario)
+        except FileChanged:
+            raise
+        except InputError as error:
+            self._told(f"{error}: its point is measured again")
+            return None
 
 
 def unusable(path: Path, error: Exception) -> InputError:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cost_models import CostModelError
-from simulator.errors import InputError
+from simulator.errors import FileChanged, InputError
 from simulator.scenario import Scenario
 from simulator.studies.capacity.bound import Bound
 from simulator.studies.capacity.lab import MOST_NOTCHES, Lab, Measure, notch_below, scale_of
@@ -117,7 +117,7 @@ def _layout(question: Question, scenarios: Sequence[Scenario], measure: Measure,
         traffic = Traffic([scenario.but(gpu=gpu, tensor_parallel_size=size) for scenario in scenarios],
                           question.scenario)
     except (CostModelError, InputError) as error:
-        if only:
+        if only or isinstance(error, FileChanged):
             raise
         return Layout(gpu, size, why_not=str(error))
     return Layout(gpu, size, Lab(traffic, question.objectives, question.level, measure))

@@ -12,6 +12,7 @@ from simulator.display import account_card
 from simulator.policies import Policy
 from simulator.policies.making import make_policies
 from simulator.scenario import Scenario, scenario_of
+from simulator.scenarios.held import held
 from simulator.statistics import LEVEL
 from simulator.studies.campaign import Backend
 from simulator.studies.capacity.around import Around, around
@@ -146,7 +147,8 @@ def plan(trace: Trace | str = "azure-conv-2023", policy: Policy | str = "vllm", 
         >>> found.feasible, found.replicas
         (True, 1)
     """
-    scenario = scenario_of(**{"trace": trace, "policy": policy, "knobs": _knobs(policy, settings or {}), **options})
+    scenario = held(scenario_of(**{"trace": trace, "policy": policy, "knobs": _knobs(policy, settings or {}),
+                                   **options}))
     question = question_of(scenario, attainment=attainment, slo=slo, confidence=confidence, find=find, gpus=gpus,
                            tensor_parallel_sizes=tensor_parallel_sizes, max_gpus=max_gpus, replications=replications)
     crew = Crew(backend or Backend(workers=workers), told)

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from cost_models import CostModelError
-from simulator.errors import InputError
+from simulator.errors import FileChanged, InputError
 from simulator.scenario import Scenario
 from simulator.setup import Setup, prepare
 from simulator.studies.capacity.changes import changed
@@ -121,6 +121,8 @@ class Traffic:
         """Whether the engine can be set up with this change."""
         try:
             prepare(changed(self._bases[0], change))
+        except FileChanged:
+            raise
         except (InputError, CostModelError):
             return False
         return True

@@ -19,6 +19,7 @@ from simulator.policies.making import make_policies
 from simulator.replication import only_one_replica
 from simulator.result import Result
 from simulator.scenario import Scenario, scenario_of
+from simulator.scenarios.held import held, unchanged
 from simulator.simulation import run
 from simulator.studies.batch_size import size_told
 from simulator.studies.contenders import slots_of, under
@@ -118,10 +119,11 @@ def explain(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
         (1, 'Why does it need paged memory?')
     """
     contenders = dict(zip(_labels(policies), make_policies(policies, settings), strict=True))
-    scenario = scenario_of(trace=trace, **{"num_prompts": REQUESTS, **_given(options)})
+    scenario = held(scenario_of(trace=trace, **{"num_prompts": REQUESTS, **_given(options)}))
     only_one_replica("explain", scenario)
-    whole = read_trace(scenario.but(num_prompts=None))
-    scenario = scenario.but(read=whole.head(scenario.num_prompts or len(whole)))
+    with unchanged(scenario):
+        whole = read_trace(scenario.but(num_prompts=None))
+    scenario = held(scenario.but(read=whole.head(scenario.num_prompts or len(whole))), large=True)
     told = progress or (lambda done, of: None)
     parts = len(QUESTIONS) + 2
     told(0, parts)

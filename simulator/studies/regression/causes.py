@@ -142,8 +142,8 @@ def _taking(*fields: str) -> Callable[[Scenario, Scenario], Scenario]:
 
 def _taking_knob(knob: str) -> Callable[[Scenario, Scenario], Scenario]:
     """Takes over one knob; both scenarios name their policy."""
-    return lambda into, of: into.but(knobs={**make_policy(into.policy, into.knobs).settings(),
-                                            knob: getattr(make_policy(of.policy, of.knobs), knob)})
+    return lambda into, of: into.but(knobs={**make_policy(into.policy, into.knobs, into.files).settings(),
+                                            knob: getattr(make_policy(of.policy, of.knobs, of.files), knob)})
 
 
 def _together(settings: list[Setting]) -> Setting:

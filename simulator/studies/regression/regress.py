@@ -18,6 +18,7 @@ from simulator.policies.making import make_policies, reference_of
 from simulator.saved import MANIFEST
 from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios import ScenarioFile, read_scenario
+from simulator.scenarios.held import held
 from simulator.scenarios.recording import FILES
 from simulator.simulation import Progress, run
 from simulator.studies.campaign.answers import HOPELESS
@@ -149,7 +150,7 @@ def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics:
               texts: Mapping[str, str], changes: Mapping[str, Any]) -> Compared:
     asked = None if known.side.scenario is None else _own(known)
     try:
-        current = None if results else _current(known, asked, scenario, changes)
+        current = None if results else held(_current(known, asked, scenario, changes))
         side = _recorded(results) if current is None else simulated(run(current))
     except HOPELESS as error:
         if asked is None or scenario is not None or not _gone(known):
@@ -167,7 +168,7 @@ def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics:
                                             for change in found.changes))
     if not found.failed or asked is None or current is None:
         return found
-    return replace(found, stages=tuple(stages(known.side, side, asked.scenario(), current,
+    return replace(found, stages=tuple(stages(known.side, side, held(asked.scenario(), current.files), current,
                                               lambda each: simulated(run(each)))))
 
 

@@ -16,6 +16,7 @@ from simulator.account import Account
 from simulator.display import account_card
 from simulator.errors import InputError
 from simulator.scenario import Scenario, scenario_of
+from simulator.scenarios.held import held
 from simulator.setup import cost_of
 from simulator.studies.campaign import RETRIES, Backend, Failure, Found, Store, campaign
 from simulator.studies.campaign.running import Told
@@ -55,7 +56,7 @@ class Sweep:
     @property
     def _found(self) -> dict[str, Record]:
         names = dict.fromkeys(name for variant in self.variants.values() for name in variant.values)
-        return {key: record(outcome.value, _values(self.variants[key], names, outcome.value), self.variants[key].number)
+        return {key: record(outcome.value, _values(self.variants[key], names, outcome), self.variants[key].number)
                 for key, outcome in self.outcomes.items() if isinstance(outcome, Found)}
 
     def differences(self) -> list[Difference]:
@@ -93,9 +94,9 @@ class Sweep:
         return pd.DataFrame(self.records).assign(pareto=pareto(self.records))
 
 
-def _values(variant: Variant, names: Iterable[str], measured: Record) -> Values:
+def _values(variant: Variant, names: Iterable[str], found: Found[Record]) -> Values:
     """What a point differs in, and of what it leaves as it is, the knobs, so that it has a place beside the others."""
-    knobs = {name: knob_of(measured, knob) for name in names if (knob := knob_named(variant.scenario, name))}
+    knobs = {name: knob_of(found.value, knob) for name in names if (knob := knob_named(found.scenario, name))}
     return {**variant.values, **{name: value for name, value in knobs.items()
                                  if value is not None and name not in variant.values}}
 
@@ -123,7 +124,7 @@ def sweep(trace: Trace | str = "azure-conv-2023", policy: str = "vllm", *,
         >>> [round(record["output_throughput"]) for record in found.records]
         [124, 540]
     """
-    base = scenario_of(trace=trace, policy=policy, **options)
+    base = held(scenario_of(trace=trace, policy=policy, **options))
     making = partial(variants, settings=settings or {}, combinations=combinations(vary or {}, points))
     asked, words = (making(base), "") if replications is None else replicated(base, making, replications)
     scenarios = {key: variant.scenario for key, variant in asked.items()}

@@ -85,9 +85,9 @@ def _facts(found: Sweep) -> Iterator[str]:
 def costs(found: Sweep) -> list[CostModel]:
     """The cost models of all points, each once."""
     known: dict[str, CostModel] = {}
-    for variant in found.variants.values():
+    for outcome in found.outcomes.values():
         with suppress(CostModelError, OSError):    # of a point that failed, which the warnings name
-            cost = cost_of(variant.scenario)
+            cost = cost_of(outcome.scenario)
             known.setdefault(cost.name, cost)
     return list(known.values())
 
@@ -122,6 +122,6 @@ def _rejected(records: list[Record]) -> Iterator[str]:
 def findings(found: Sweep) -> dict[str, Any]:
     """What no single record says: what was varied, from what, and the account."""
     from simulator.scenarios import record
-    first = next(iter(found.variants.values()))
+    first = next(iter(found.outcomes.values()))
     return {"varied": varied(averaged(found.records)), "replicated_by": found.replications or None,
             "account": found.account().plain(), "scenario": record(first.scenario)}

@@ -14,6 +14,7 @@ from typing import Any
 from simulator.account import Account
 from simulator.errors import InputError, choose
 from simulator.metrics import METRICS, json_keys
+from simulator.scenarios.held import together
 from simulator.studies.campaign import Found
 from simulator.studies.campaign.running import Told
 from simulator.studies.differences import Difference
@@ -100,12 +101,15 @@ class _Search:
 
     def __init__(self, objective: str, trials: int, told: Told | None, options: Mapping[str, Any]) -> None:
         self.found = Tuned({}, {}, objective=objective, seed=options["seed"])
+        self._files: Mapping[str, str] = {}
         self._trials, self._told, self._options = trials, told or (lambda done, of: None), options
 
     def run(self, points: Sequence[Values]) -> None:
         before = self.found
         heard = sweep(points=points, told=lambda done, _: self._told(len(before.outcomes) + done, self._trials + 1),
                       **self._options)
+        for outcome in heard.outcomes.values():
+            self._files = together(self._files, outcome.scenario.files)
         self.found = replace(before, variants={**before.variants, **heard.variants},
                              outcomes={**before.outcomes, **heard.outcomes})
 

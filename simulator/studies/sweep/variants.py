@@ -80,7 +80,7 @@ def variants(base: Scenario, settings: Values, combinations: Iterable[Values]) -
 
 def _variant(base: Scenario, settings: Values, values: Values) -> Variant:
     policy = _policy(base, values)
-    applies = {name: value for name, value in values.items() if _is_field(name) or _knob(policy, name)}
+    applies = {name: value for name, value in values.items() if _is_field(name) or _knob(policy, name, base.files)}
     fields: dict[str, Any] = {}
     for name, value in applies.items():
         field, _, entry = name.partition(".")
@@ -89,9 +89,9 @@ def _variant(base: Scenario, settings: Values, values: Values) -> Variant:
         elif field in MAPPINGS:
             fields[field] = {**fields.get(field, getattr(base, field)), entry: value}
     knobs = {knob: value for given in (settings, applies) for name, value in given.items()
-             if (knob := None if _is_field(name) else _knob(policy, name))}
+             if (knob := None if _is_field(name) else _knob(policy, name, base.files))}
     scenario = base.but(**fields, knobs=knobs)
-    make_policy(policy, knobs)    # what is wrong with a knob is said before anything runs
+    make_policy(policy, knobs, base.files)    # what is wrong with a knob is said before anything runs
     return Variant(applies, scenario)
 
 
@@ -108,15 +108,15 @@ def _is_field(name: str) -> bool:
     return field != "knobs" and (field in MAPPINGS if dot else field in FIELDS)
 
 
-def _knob(policy: str, name: str) -> str | None:
+def _knob(policy: str, name: str, files: Mapping[str, str]) -> str | None:
     """The knob of this policy that a name means, if any."""
     owner, _, knob = name.rpartition(".")
-    return knob if owner in ("", policy) and knob in policy_class(policy).knobs() else None
+    return knob if owner in ("", policy) and knob in policy_class(policy, files).knobs() else None
 
 
 def knob_named(scenario: Scenario, name: str) -> str | None:
     """The knob of the scenario's policy that a varied name means, if any."""
-    return None if _is_field(name) else _knob(str(scenario.policy), name)
+    return None if _is_field(name) else _knob(str(scenario.policy), name, scenario.files)
 
 
 def _check_names(policies: Sequence[str], names: Iterable[str]) -> None:

@@ -1,0 +1,90 @@
+"""The files of a scenario, held: their digests from when they are first read, and a decline of what changes meanwhile.
+
+A digest belongs to what was read: a file is digested before, and held against that afterwards; of a policy file, the
+very bytes that are run have it. It reads no file but for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from simulator.errors import file_changed
+from simulator.policies import Policy
+from simulator.policies.loading import digest_run
+from simulator.policies.making import reference_of
+from simulator.scenario import Scenario
+from simulator.scenarios.named import digest_now, digests, paths_of
+
+TRACES = ("trace", "mix")
+FILED = (*TRACES, "policy", "model", "cost_model")
+"""Fields that may name files."""
+
+
+def named_policy(scenario: Scenario) -> str:
+    """The policy by its name, or as FILE.py:CLASS."""
+    policy = scenario.policy
+    return policy if isinstance(policy, str) else reference_of(policy) or policy.name
+
+
+def unread(scenario: Scenario) -> tuple[str, ...]:
+    """Fields whose files are to be read: all, but those of a trace that is at hand."""
+    return FILED if scenario.read is None else tuple(name for name in FILED if name not in TRACES)
+
+
+def files_of(scenario: Scenario, names: Sequence[str] = FILED, *, large: bool = True) -> dict[str, str]:
+    """Digests by path of the files that a scenario names in these fields: those that it holds, else as they are now.
+
+    Without `large`, what should first be looked at by its reader has none: see `named.digests`.
+    """
+    fields = {name: named_policy(scenario) if name == "policy" else getattr(scenario, name) for name in names}
+    found = digests(fields, {**scenario.files, **_run_already(scenario)}, large=large)
+    return {path: digest for each in found.values() for path, digest in each.items()}
+
+
+def held(scenario: Scenario, known: Mapping[str, str] | None = None, *, large: bool = False) -> Scenario:
+    """The scenario with the digests of its files: those that it has, those `known`, else as they are now."""
+    scenario = replace(scenario, files={**(known or {}), **scenario.files})
+    return replace(scenario, files=files_of(scenario, large=large))
+
+
+def together(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    """The files of both by path; raises FileChanged where they differ in one."""
+    for path in one.keys() & other.keys():
+        if one[path] != other[path]:
+            raise file_changed(path)
+    return {**one, **other}
+
+
+@contextmanager
+def unchanged(scenario: Scenario, *names: str) -> Iterator[None]:
+    """Read meanwhile the files of these fields, of all if none is named.
+
+    Raises FileChanged where one of them is not, before or afterwards, what the scenario holds. What is at hand already
+    is not looked at.
+    """
+    fields = {name: getattr(scenario, name) for name in names or unread(scenario)}
+    _check(scenario, fields)
+    try:
+        yield
+    except Exception:
+        _check(scenario, fields)    # which explains whatever went wrong
+        raise
+    _check(scenario, fields)
+
+
+def _check(scenario: Scenario, fields: Mapping[str, Any]) -> None:
+    for path in chain(*paths_of(fields).values()):
+        if path in scenario.files and scenario.files[path] != (now := digest_now(path)):
+            raise file_changed(path, gone=now is None)
+
+
+def _run_already(scenario: Scenario) -> dict[str, str]:
+    """The digest of the policy's code, where the policy is an object from a file."""
+    policy = scenario.policy
+    if not isinstance(policy, Policy) or ".py:" not in (reference := reference_of(policy) or ""):
+        return {}
+    return {reference.rpartition(":")[0]: digest_run(type(policy))}
