@@ -15,6 +15,11 @@ SHARE = 99
 """Percentile of the reservations that is set beside the longest."""
 
 
+def sized_by_longest(setup: Setup) -> bool:
+    """Whether the slots are as many as the memory holds of the longest reservation, and nobody set them."""
+    return any(" // " in told for told in size_told(setup))
+
+
 def size_told(setup: Setup) -> list[str]:
     """How the memory and the longest reservation come to the slots, in a line; none where somebody set them."""
     asked, policy, pool = setup.scenario.policy, setup.policy, setup.deployment.kv_capacity_tokens

@@ -12,21 +12,24 @@ from simulator.studies.ratios import RATIOS
 from simulator.tables import Table
 
 UNDER: dict[Load, str] = {"saturated": "output tokens/s, saturated", "trace": "at the trace's own times"}
+WINDOWS = (" A window is a trace of its own: it is over sooner than the whole one, and the shorter it is, the less of "
+           "it runs with all slots full, so its ratios may lie apart from those of the whole.")
 
 
 def certainty_tables(found: Certainty, baseline: str) -> list[Table]:
     """A table a load: both sides, their difference, and their ratio."""
     return [difference_table(f"How sure is it? {UNDER[load]}: {found.words[load]}, the same requests for each policy",
-                             baseline, each, found.count) for load, each in found.differences.items()]
+                             baseline, each, found.count, WINDOWS if "windows" in found.words[load] else "")
+            for load, each in found.differences.items()]
 
 
-def difference_table(title: str, baseline: str, found: Sequence[Difference], count: int) -> Table:
-    """Differences from a baseline over so many replications."""
+def difference_table(title: str, baseline: str, found: Sequence[Difference], count: int, more: str = "") -> Table:
+    """Differences from a baseline over so many replications; `more` is told below."""
     others = list(dict.fromkeys(each.label for each in found))
     other = others[0] if len(others) == 1 else "the other"
     note = (f"Mean and {found[0].difference.level:.0%} interval (Student's) of {count} replications; differences and "
             "ratios in pairs, so that what both sides share cancels out." if found else
-            "Nothing was measured in every replication.")
+            "Nothing was measured in every replication.") + more
     return Table(title, ("", baseline, other, "difference", "ratio"),
                  tuple(_row(each, named=len(others) > 1) for each in found), note)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from simulator.counting import counted
 from simulator.memory.base import UNLIMITED
+from simulator.studies.batch_size import sized_by_longest
 
 if TYPE_CHECKING:
     from simulator.studies.compare import Comparison, Ratio
@@ -36,7 +37,9 @@ def _chain(scheduling: Ratio, paged: Ratio, deployed: Ratio) -> str:
 
 def _caveats(found: Comparison) -> list[str]:
     """What keeps the ratios from meaning what they seem to mean."""
-    told = _what_binds(*(keyed[0] for keyed in _by_key(found)[:2]))
+    baseline = found.results[found.labels[0], "saturated"].setup
+    (scheduling, *_), (paged, *_), _ = _by_key(found)
+    told = _what_binds(scheduling, paged, sized_by_longest(baseline))
     uncapped = [label for label, result in found.equal_slots.items() if result.policy.slots >= UNLIMITED]
     told += [f"{label} has no cap on its slots, so they are not equal." for label in uncapped]
     served = {ratio.baseline["completed"] for ratio in found.ratios if ratio.key != "model_length"}
@@ -46,8 +49,8 @@ def _caveats(found: Comparison) -> list[str]:
     return told
 
 
-def _what_binds(scheduling: Ratio, paged: Ratio) -> list[str]:
-    """Whether its cap or its memory keeps the batches of the baseline small."""
+def _what_binds(scheduling: Ratio, paged: Ratio, by_longest: bool) -> list[str]:
+    """Whether its cap, its longest reservation or its memory keeps the batches of the baseline small."""
     cap, ran, used = scheduling.baseline["slots"], paged.at_once, paged.baseline["kv_usage_max"]
     if not used:
         return []
@@ -57,6 +60,10 @@ def _what_binds(scheduling: Ratio, paged: Ratio) -> list[str]:
     if used >= NEARLY_FULL:
         return [f"The baseline runs {ran:,} at once at most, with {used:.0%} of the KV pool in use: memory has no room "
                 "for a larger batch of its own."]
+    if ran == cap and by_longest:
+        return [f"Its longest reservation binds the baseline: it leaves room for {counted(ran, 'slot')}, which use "
+                f"{used:.0%} of the KV pool at most. A larger batch (static.max_batch_size) would narrow the second "
+                "factor; it pads more, so the last ratio may rise."]
     if ran == cap:
         return [f"Its cap binds the baseline: it runs {counted(ran, 'slot')} and uses {used:.0%} of the KV pool at "
                 "most, so a larger batch of its own would narrow the second factor."]

@@ -112,6 +112,7 @@ def test_the_document_has_them_and_the_tables_show_them(found: Comparison) -> No
     served, felt = map(str, certainty_tables(found.certainty, "static"))
     assert "scheduling alone" in served
     assert "TTFT, p99, ms" in felt
+    assert "A window is a trace of its own" in felt
     assert any("How sure is it?" in table.title for table in found.tables())
 
 

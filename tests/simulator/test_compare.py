@@ -179,6 +179,14 @@ def test_the_note_says_whether_the_cap_or_the_memory_binds(batch: int | None, to
     assert sum(part in note for part in ("cap binds", "Memory binds", "no room")) == 1
 
 
+def test_one_long_request_that_makes_the_batches_small_is_said_to_bind() -> None:
+    """42 of 90 tokens are reserved for the first request, so there are two slots; all others take 6."""
+    found = sim.compare(trace_of([38, *[2] * 20]), cost_model=Constant(1000), kv_capacity_tokens=90,
+                        max_tokens="exact", max_model_len=64)
+    assert "Its longest reservation binds the baseline: it leaves room for 2 slots, which use 53% of" in (
+        ratio_table(found).note)
+
+
 def test_a_file_that_changes_between_two_runs_ends_it(tmp_path: Path) -> None:
     path = tmp_path / "m.yaml"
     path.write_text("name: mine\nlayers: 2\nhidden: 64\nheads: 4\nkv_heads: 4\nhead_dim: 16\nffn: 128\nvocab: 100\n"
