@@ -68,6 +68,9 @@ def _check_kinds(scenario: Scenario) -> None:
             checks.text(name, value)
     for name in scenario.mix:
         checks.text("mix", name)
+        if isinstance(scenario.trace, str) and name == scenario.trace:
+            raise InputError(f"mix: {name} is the trace itself, whose requests would come twice: rate_scale makes them "
+                             "come faster, repeat again")
     if not isinstance(scenario.policy, Policy | str):
         raise InputError(f"policy must be a name or a policy object such as Vllm(), not {scenario.policy!r}")
 

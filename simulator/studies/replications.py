@@ -1,8 +1,9 @@
 """Replications: the same question asked several times, each time with other traffic of the same kind.
 
-Where chance makes the traffic - a stand-in, a rate, a sample - each replication has a seed of its own. A recorded trace
-at its own times has no chance in it, so it is cut into windows; if it was repeated, each window is repeated by itself,
-so that no two have a request in common. Whoever compares gives each variant the same ones.
+Where chance makes the traffic - a stand-in, a rate - each replication has a seed of its own. A recorded trace at its
+own times has no chance in it, so it is cut into windows; if it was repeated, each window is repeated by itself, so that
+no two have a request in common. Nor do samples of one trace make traffic by chance, as they share most of their
+requests: windows are cut of a sample. Whoever compares gives each variant the same ones.
 """
 
 from __future__ import annotations
@@ -61,6 +62,10 @@ def draws_requests(scenarios: Sequence[Scenario]) -> bool:
 
     Where all requests are alike, arrivals are all that there is.
     """
+    if scenarios[0].mix:    # what is recorded comes again, however much is drawn beside it
+        parts = [[scenario.but(trace=name, mix={}, reading={}) for name in scenario.mix] for scenario in scenarios]
+        return all(draws_requests(pair) for pair in zip(*parts, strict=True)) and draws_requests(
+            [scenario.but(mix={}) for scenario in scenarios])
     one, other = (read_trace(each) if each.sample is None else composed(each.but(sample=None)) for each in scenarios)
     if not (np.array_equal(one.prompt, other.prompt) and np.array_equal(one.output, other.output)):
         return True
@@ -68,8 +73,9 @@ def draws_requests(scenarios: Sequence[Scenario]) -> bool:
 
 
 def is_drawn(scenario: Scenario) -> bool:
-    """Whether chance makes the traffic: with another seed, others come, or at other times."""
-    first, second = (under_load(read_trace(each), each).digest for each in seeds(scenario, 2))
+    """Whether chance makes the traffic: with another seed, others come, or at other times. A sample alone does not."""
+    whole = scenario if scenario.sample is None else scenario.but(sample=None)
+    first, second = (under_load(read_trace(each), each).digest for each in seeds(whole, 2))
     return first != second
 
 
@@ -80,6 +86,7 @@ def seeds(scenario: Scenario, count: int) -> list[Scenario]:
 
 def windows(scenario: Scenario, count: int) -> tuple[Scenario, ...]:
     """As many requests in each; what does not fill a window is left out at the end. Noise has a seed for each."""
+    scenario = _shaped(scenario)
     trace, rounds = _once(read_trace(scenario))
     size = len(trace) // count
     if not size:
@@ -89,6 +96,14 @@ def windows(scenario: Scenario, count: int) -> tuple[Scenario, ...]:
     whole = with_trace(scenario, trace)
     parts = (trace.slice(at * size, (at + 1) * size) for at in range(count))
     return tuple(whole.but(trace=repeated(part, rounds), seed=scenario.seed + at) for at, part in enumerate(parts))
+
+
+def _shaped(scenario: Scenario) -> Scenario:
+    """The scenario with its trace in its shape, which is that of the whole and not of each window."""
+    if scenario.shape is None:
+        return scenario
+    trace = under_load(read_trace(scenario), scenario.but(load="trace"))
+    return with_trace(scenario.but(shape=None, rate_scale=1.0, cap_gaps=None, num_prompts=None), trace)
 
 
 def _once(trace: Trace) -> tuple[Trace, int]:

@@ -26,7 +26,7 @@ def arrivals(scenario: Scenario) -> list[int]:
 
 
 def test_chance_in_the_traffic_asks_for_seeds() -> None:
-    for chancy in (Scenario(num_prompts=20), Scenario(RECORDED, request_rate=5), Scenario(RECORDED, sample=0.5)):
+    for chancy in (Scenario(num_prompts=20), Scenario(RECORDED, request_rate=5)):
         found = replications(chancy.but(seed=7), 3)
         assert found.words.startswith("seeds 7 to 9")
         assert [each.seed for each in found.scenarios] == [7, 8, 9]
@@ -37,11 +37,13 @@ def test_seeds_say_what_they_do_not_draw() -> None:
     """An interval over them knows nothing of chance in the lengths of requests that all of them have."""
     for chancy, told in ((Scenario(num_prompts=20), ""),
                          (Scenario(RECORDED, request_rate=5), ", which replay the same requests"),
-                         (Scenario(RECORDED, sample=0.5), ", which sample the same requests"),
+                         (Scenario(RECORDED, request_rate=5, sample=0.5), ", which sample the same requests"),
+                         (Scenario(mix={"azure-code-2023": 0.1}, num_prompts=20), ""),
+                         (Scenario(RECORDED, mix={"azure-code-2023": 1e-6}), ", which replay the same requests"),
                          (Scenario(trace_of([(0, 4, 4)] * 10), request_rate=5), "")):
         assert replications(chancy, 3).words == f"seeds 0 to 2{told}"
-        assert sim.sweep(**{"trace": chancy.trace, "num_prompts": chancy.num_prompts, "sample": chancy.sample,
-                            "request_rate": chancy.request_rate}, replications=2,
+        asked = ("trace", "num_prompts", "sample", "request_rate", "mix")
+        assert sim.sweep(**{name: getattr(chancy, name) for name in asked}, replications=2,
                          vary={"max_num_seqs": [4]}).replications == f"seeds 0 to 1{told}"
 
 
@@ -51,6 +53,26 @@ def test_a_recorded_trace_is_cut_into_windows() -> None:
     assert [each.trace.output.tolist() for each in found.scenarios] == [[1, 2, 3]] * 3    # type: ignore[union-attr]
     assert [arrivals(each) for each in found.scenarios] == [[0, 1000, 2000]] * 3
     assert [each.seed for each in found.scenarios] == [7, 8, 9]    # noise differs, too
+
+
+def test_a_sample_is_cut_into_windows_as_samples_share_their_requests() -> None:
+    found = replications(Scenario(trace_of([(at * 1000, 4, 1 + at) for at in range(40)]), sample=0.9), 3)
+    assert "windows of the trace" in found.words
+    outputs = [row for each in found.scenarios for row in read_trace(each).output.tolist()]
+    assert len(set(outputs)) == len(outputs)
+
+
+def test_a_shape_is_that_of_the_trace_and_not_of_each_window() -> None:
+    """Twenty times as many from the eighth millisecond on."""
+    told = trace_of([(at * 1_000_000, 4, 1) for at in range(12)])
+    asked = Scenario(told, shape="burst:x20/0.004s@0.008s", seed=3)
+    whole = np.array(arrivals(asked))
+    parts = [np.array(arrivals(each)) for each in replications(asked, 3).scenarios]
+    assert [len(part) for part in parts] == [len(whole) // 3] * 3
+    size = len(whole) // 3
+    for at, part in enumerate(parts):
+        assert np.diff(part).tolist() == np.diff(whole[at * size:(at + 1) * size]).tolist()
+    assert np.diff(parts[2]).mean() < np.diff(parts[0]).mean() / 2
 
 
 def test_windows_of_a_repeated_trace_have_no_request_in_common() -> None:

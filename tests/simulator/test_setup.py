@@ -302,3 +302,8 @@ def test_who_writes_into_the_tables_of_a_result_writes_into_his_own() -> None:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
     assert result.to_json() == before
+
+
+def test_a_trace_is_not_mixed_into_itself() -> None:
+    with pytest.raises(InputError, match=r"^mix: azure-conv-2023 is the trace itself, whose requests would come twice"):
+        Scenario("azure-conv-2023", mix={"azure-conv-2023": 1.0})

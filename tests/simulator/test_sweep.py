@@ -401,6 +401,11 @@ def test_what_tuning_refuses(options: dict[str, Any], told: str) -> None:
     assert str(caught.value).startswith(told)
 
 
+def test_the_best_seed_is_not_looked_for() -> None:
+    with pytest.raises(InputError, match="the best seed is luck: leave seed out"):
+        tune({"seed": (0, 50)}, trace=TRACE)
+
+
 def test_tuning_without_optuna_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(InputError) as caught:

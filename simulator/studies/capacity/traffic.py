@@ -160,7 +160,8 @@ def refuse(scenario: Scenario) -> None:
 
 def is_random(scenario: Scenario) -> bool:
     """Whether another seed gives another run: other requests or arrivals, other step times, another way to route."""
-    return scenario.noise not in (None, 0) or scenario.router in RANDOM_ROUTERS or is_drawn(scenario)
+    chance = scenario.noise not in (None, 0) or scenario.router in RANDOM_ROUTERS or scenario.sample is not None
+    return chance or is_drawn(scenario)
 
 
 def scaled(scenario: Scenario, scale: float) -> Scenario:

@@ -84,6 +84,8 @@ def tune(space: Space, *, trials: int = TRIALS, objective: str | None = None, se
         told: Hears how far it has got.
         options: Those of `sweep`, without `vary` and `points`.
     """
+    if "seed" in space:
+        raise InputError("tuning looks for the best settings, and the best seed is luck: leave seed out")
     kinds = {name: _distribution(values) for name, values in space.items()}
     study, search = _study(seed), _Search(_objective(objective, options), trials, told, {**options, "seed": seed})
     search.run([{}])
