@@ -26,6 +26,8 @@ MOST_NUMBER, MOST_WHOLE = 1e18, 1 << 60
 """More than anything here has, and few enough to reckon with."""
 MOST_YAML, SMALL = 1 << 20, 2000
 """Characters of a file, and of one that the slower loader reads again to say better what is wrong."""
+DEEPEST = 100
+"""Sequences and mappings inside each other. The slower loader takes ever longer for each level."""
 
 
 class _Strict(SafeConstructor):
@@ -83,7 +85,11 @@ def _loaded(text: str) -> object:
 
 def _refuse_marks(text: str, loader: type[Any]) -> None:
     events: Iterator[Any] = yaml.parse(text, loader)
+    depth = 0
     for event in events:
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise yaml.MarkedYAMLError(problem=f"nested deeper than {DEEPEST}", problem_mark=event.start_mark)
         if named := getattr(event, "anchor", None) or getattr(event, "tag", None):
             problem = f"anchors, aliases and tags ({named}) are not read: write the value out"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
