@@ -162,7 +162,9 @@ def _whose(bias: float, cost: CostModel) -> str:
 def _others(found: Plan) -> Iterator[str]:
     """Which layouts are no answer, and how far the order of those that are is to be trusted."""
     for layout in found.layouts:
-        if layout.why_not:
+        if layout.in_doubt:
+            yield f"Whether {layout.name} does is not sure: {layout.why_not}; {layout.nearest[0]}."
+        elif layout.why_not:
             yield f"{layout.name} does not do: {layout.why_not}."
     costs = [layout.runs.traffic.setup.cost for layout in found.layouts if layout.replicas is not None]
     sure, rough = ({cost.name: None for cost in costs if (cost.stated_bias() is None) is unstated}

@@ -19,6 +19,7 @@ from simulator.errors import InputError
 from simulator.statistics import Interval, share_interval
 from simulator.studies.capacity import Plan, around, lab, solving
 from simulator.studies.capacity.around import Relaxed
+from simulator.studies.capacity.doubt import requests_needed
 from simulator.studies.capacity.lab import notch_of, scale_of
 from simulator.studies.capacity.reasons import binding
 from simulator.studies.capacity.traffic import Probe
@@ -88,7 +89,7 @@ def test_no_more_replicas_are_tried_than_a_run_may_have(monkeypatch: pytest.Monk
         monkeypatch.setattr(module, "MOST_REPLICAS", 3)
     found = sim.plan(evenly(SERVICE // 4), **ONE_AT_A_TIME)
     assert not found.feasible
-    assert found.best.why_not.startswith("3 replicas, the most that are tried, are too few")
+    assert found.best.why_not.startswith("3 replicas, the most that are possible in a run, are too few")
     assert sim.plan(evenly(-(-SERVICE // 3)), **ONE_AT_A_TIME).replicas == 3
 
 
@@ -391,3 +392,36 @@ def test_what_cannot_be_planned_is_told(asked: dict[str, Any], said: str) -> Non
     with pytest.raises(InputError) as told:
         sim.plan(evenly(SERVICE), **{**ONE_AT_A_TIME, **asked})
     assert str(told.value).startswith(said)
+
+
+def one_in_a_hundred_is_long() -> Any:
+    """By itself a long one takes 50 ms, and all others 40 ms."""
+    return trace_of([(at * 2 * SERVICE, 3, 5 if at % 100 == 50 else 4) for at in range(1000)])
+
+
+def test_it_is_not_the_replicas_that_are_too_few_where_only_the_requests_are() -> None:
+    """99 of 100 are in time with any number of replicas: 98.9% is not sure of 1,000 requests."""
+    asked = {**ONE_AT_A_TIME, "attainment": 0.988}
+    found = sim.plan(one_in_a_hundred_is_long(), **asked)
+    assert (found.feasible, found.best.in_doubt) == (False, True)
+    told, (share, wanted) = " ".join(found.told()), found.best.runs.verdict(16).tightest
+    assert "99.00% of the requests meet their limits with 16 replicas, and 98.8% are asked, but 1,000" in told
+    assert "too few to be sure of that (90% interval 98.3" in told
+    assert f"Nearest: about {requests_needed(share, wanted, 1000):,} requests" in told
+    assert "of these requests 98.3% is sure to be met, in place of 98.8%" in told
+    assert "replicas, the most" not in told
+    assert sim.plan(one_in_a_hundred_is_long(), **{**asked, "attainment": 0.983}).replicas == 1
+    rate = sim.plan(one_in_a_hundred_is_long(), find="rate", **asked)
+    assert rate.best.why_not.startswith("99.00% of the requests meet their limits at a thousandth of the traffic, and")
+    ranked = sim.plan(one_in_a_hundred_is_long(), gpus=["h100-80", "l40s"], **asked)
+    assert "l40s: 99.00% of the requests" in " ".join(ranked.told())
+
+
+def test_whose_bound_the_most_replicas_are_is_told() -> None:
+    """Two who come at once take one replica at random in some cases, however many there are: 95% is not kept."""
+    trace = trace_of([(at // 40 * 20 * SERVICE, 3, 4) for at in range(400)])
+    asked = {**ONE_AT_A_TIME, "router": "random", "replications": 1, "attainment": 0.95}
+    free, bound, loose = (sim.plan(trace, max_gpus=most, **asked).best.why_not for most in (None, 3, 1000))
+    assert "replicas, the most that are tried (16 times as many as throughput suggests), are too few" in free
+    assert bound.startswith("3 replicas, the most that are allowed, are too few")
+    assert loose == free
