@@ -30,7 +30,7 @@ def solve(layout: Layout, question: Question) -> None:
         return
     layout.lab.need([ALONE, FLAT_OUT], "bounds")
     layout.bound = throughput_bound(layout.lab.traffic.setup, layout.lab.objectives)
-    layout.why_not = _too_few_to_tell(layout)
+    layout.why_not = _beyond_any_run(layout, question) or _too_few_to_tell(layout)
     if layout.why_not:
         return
     if question.find == "rate":
@@ -40,6 +40,16 @@ def solve(layout: Layout, question: Question) -> None:
     if layout.replicas is None and (slow := _too_slow_alone(layout)):
         layout.why_not, layout.nearest = slow, list(looser(layout.lab.objectives, layout.alone))
         layout.in_doubt = False
+
+
+def _beyond_any_run(layout: Layout, question: Question) -> str:
+    """The reason where throughput alone asks for more replicas than a run may have; empty elsewhere."""
+    assert layout.bound is not None
+    least = layout.bound.replicas
+    if question.find != "replicas" or least <= MOST_REPLICAS:
+        return ""
+    return (f"throughput alone asks for {least:,} replicas, and no more than {MOST_REPLICAS:,} are possible in a run: "
+            "less traffic would do, or requests over a longer time")
 
 
 def _too_few_to_tell(layout: Layout, warm: Sequence[Sample] = ()) -> str:
@@ -104,7 +114,9 @@ def _solve_replicas(layout: Layout, question: Question) -> None:
     assert layout.bound is not None
     lab, least = layout.runs, layout.bound.replicas
     guess = max(least, min(ceil(layout.offered / max(layout.flat_out.served, 1e-9)), lab.traffic.requests))
-    farthest = min(guess if _too_slow_alone(layout) else FARTHEST * guess, MOST_REPLICAS)
+    helpful = min(MOST_REPLICAS, lab.traffic.helpful)
+    guess = min(guess, helpful)
+    farthest = guess if _too_slow_alone(layout) else min(FARTHEST * guess, helpful)
     allowed = farthest if question.max_gpus is None else question.max_gpus // layout.size
     if allowed < 1:
         layout.why_not = f"one replica takes {counted(layout.size, 'GPU')}, and only {question.max_gpus} are allowed"
@@ -119,14 +131,15 @@ def _explain(layout: Layout, most: int, guess: int, *, allowed: bool) -> None:
     """Why so many replicas are no answer, and what would be; `allowed`: no more GPUs are."""
     lab = layout.runs
     layout.why_not = (_too_few_warm(layout, most) or _in_doubt(layout, most, f"with {count(most)}") or
-                      f"{_all_of(most, allowed=allowed)}: {shortfall(lab.verdict(most))}")
+                      f"{_all_of(most, lab.traffic.helpful, allowed=allowed)}: {shortfall(lab.verdict(most))}")
     if not _too_slow_alone(layout) and (allowed or not layout.in_doubt):
         layout.nearest += _near(layout, most, guess)
 
 
-def _all_of(most: int, *, allowed: bool) -> str:
+def _all_of(most: int, helpful: int, *, allowed: bool) -> str:
     """That so many are too few, and whose bound they are: that of the GPUs, of a run, or of the search itself."""
     whose = ("allowed" if allowed else "possible in a run" if most == MOST_REPLICAS else
+             "of any help (one for each request)" if most == helpful else
              f"tried ({FARTHEST} times as many as throughput suggests)")
     return (f"{count(most)}, the most that are {whose}, are too few" if most > 1 else
             f"1 replica, all that is {whose}, is too few")
@@ -148,7 +161,8 @@ def _in_doubt(layout: Layout, replicas: int, where: str, scale: float = 1.0) -> 
 def _near(layout: Layout, most: int, guess: int) -> Iterator[str]:
     """What would do: more replicas, less traffic, looser limits."""
     lab = layout.runs
-    enough = lab.fewest_sure(most + 1, max(most + 1, guess), FARTHEST * max(most, guess), "nearest")
+    farthest = min(FARTHEST * max(most, guess), lab.traffic.helpful)
+    enough = lab.fewest_sure(most + 1, max(most + 1, guess), farthest, "nearest")
     if enough is not None:
         yield f"{count(enough)} on {counted(enough * layout.size, 'GPU')} would do"
     notch = lab.highest_sure(most, _likely_notch(layout, most), most=-1, why="nearest")

@@ -87,7 +87,8 @@ def test_too_few_requests_are_told_where_warming_up_takes_some_of_enough() -> No
 def test_no_more_replicas_are_tried_than_a_run_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (lab, solving, around):
         monkeypatch.setattr(module, "MOST_REPLICAS", 3)
-    found = sim.plan(evenly(SERVICE // 4), **ONE_AT_A_TIME)
+    four_at_once = trace_of([(at // 4 * 5 * SERVICE, 3, 4) for at in range(200)])
+    found = sim.plan(four_at_once, **ONE_AT_A_TIME)
     assert not found.feasible
     assert found.best.why_not.startswith("3 replicas, the most that are possible in a run, are too few")
     assert sim.plan(evenly(-(-SERVICE // 3)), **ONE_AT_A_TIME).replicas == 3
@@ -425,3 +426,28 @@ def test_whose_bound_the_most_replicas_are_is_told() -> None:
     assert "replicas, the most that are tried (16 times as many as throughput suggests), are too few" in free
     assert bound.startswith("3 replicas, the most that are allowed, are too few")
     assert loose == free
+
+
+def test_no_more_replicas_are_tried_than_there_are_requests() -> None:
+    """Two seeds of 20 are sure where one is not, so that the search looks at the most there are; 21 are 20 again."""
+    asked: dict[str, Any] = {"request_rate": 1e6, **ONE_AT_A_TIME, "replications": 2, "max_gpus": None}
+    found = sim.plan(evenly(1, 20), **{**asked, "goodput": {"e2el": 80}})
+    assert max(probe.replicas for probe in found.best.runs.samples) <= 21
+    rest = sim.plan(evenly(1, 20), router="random", **{**asked, "goodput": {"e2el": 80}})
+    assert max(probe.replicas for probe in rest.best.runs.samples) > 21
+
+
+def test_traffic_beyond_any_fleet_is_told_before_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4 replicas by the bound, where a run may have 2: nothing runs but the requests by themselves and flat out."""
+    monkeypatch.setattr(solving, "MOST_REPLICAS", 2)
+    found = sim.plan(evenly(STEP), **ONE_AT_A_TIME)
+    assert found.best.why_not == ("throughput alone asks for 4 replicas, and no more than 2 are possible in a run: "
+                                  "less traffic would do, or requests over a longer time")
+    assert found.runs == 2
+
+
+def test_one_for_each_request_is_told_to_be_the_most_of_any_help() -> None:
+    """Nobody waits then, and still every eighth request of 40 is too long by itself: too few of them to know before."""
+    trace = trace_of([(at * STEP // 4, 3, 5 if at % 8 == 0 else 4) for at in range(40)])
+    told = sim.plan(trace, **ONE_AT_A_TIME).best.why_not
+    assert told.startswith("40 replicas, the most that are of any help (one for each request), are too few")
