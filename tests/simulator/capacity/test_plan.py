@@ -451,3 +451,17 @@ def test_one_for_each_request_is_told_to_be_the_most_of_any_help() -> None:
     trace = trace_of([(at * STEP // 4, 3, 5 if at % 8 == 0 else 4) for at in range(40)])
     told = sim.plan(trace, **ONE_AT_A_TIME).best.why_not
     assert told.startswith("40 replicas, the most that are of any help (one for each request), are too few")
+
+
+def test_the_warm_up_is_told_to_count_in_a_run_and_what_it_comes_to() -> None:
+    """Of the 100 requests that fill the fleet, five have long prompts, which hold up those behind them."""
+    trace = trace_of([(at * STEP, 850 if at < 40 and at % 8 == 0 else 3, 100) for at in range(400)])
+    asked: dict[str, Any] = {"cost_model": Constant(STEP), "goodput": {"ttft": 30}}
+    knobs = {"max_num_batched_tokens": 200}
+    found = sim.plan(trace, settings=knobs, attainment=0.98, confidence=0.5, **asked)
+    sample = found.best.sample()
+    run = sim.simulate(trace, "vllm", knobs=knobs, replicas=found.replicas, **asked).summary()
+    assert sample.left_out > 40
+    assert sample.whole == (pytest.approx(run["request_goodput"] * run["duration"] / run["num_prompts"]),)
+    assert sample.whole[0] < 0.98 <= found.best.verdict().shares[0].low
+    assert f"as `batchsim run` counts, {sample.whole[0]:.2%} do, below the 98% asked." in found.told()[1]
