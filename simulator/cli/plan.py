@@ -140,6 +140,10 @@ def _again(found: Plan, command: str) -> list[Table]:
     if found.around is None:
         return []
     from simulator.studies.capacity.tables import names
-    flags = [found.best.runs.traffic.flags(probe) for probe in found.around.neighbours]
-    rows = tuple((name, flag) for name, flag in zip(names(found), flags, strict=True) if flag is not None)
-    return [Table(f"Run them again: {command} FLAGS", ("", "FLAGS"), rows, words=("FLAGS",))] if rows else []
+    lab = found.best.runs
+    rows = tuple((name, flags, " and ".join(f"{share:.1%}" for share in lab.sample(probe).whole))
+                 for name, probe in zip(names(found), found.around.neighbours, strict=True)
+                 if (flags := lab.traffic.flags(probe)) is not None)
+    return [Table(f"Run them again: {command} FLAGS", ("", "FLAGS", "met by, of all"), rows,
+                  "A run counts the warm-up, too, which the answer leaves out: so many of all its requests meet the "
+                  "objectives.", ("FLAGS",))] if rows else []

@@ -50,7 +50,8 @@ def test_files_are_written_and_the_same_each_time(batchsim: Call, tmp_path: Path
     assert len(rows) == 1 + json.loads(one["plan.json"])["runs"]
     assert rows[0].startswith("gpu,tensor_parallel_size,replicas,scale,change,seed,load,requests,share_1,offered,")
     for part in ("The answer and its neighbours", "What binds: each constraint lifted by itself",
-                 "Goodput against rate", "A million tokens, in GPU-hours", "Run them again: batchsim run"):
+                 "Goodput against rate", "A million tokens, in GPU-hours", "Run them again: batchsim run",
+                 "A run counts the warm-up, too, which the answer leaves out"):
         assert part in " ".join(out.split())
 
 

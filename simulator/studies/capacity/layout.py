@@ -30,6 +30,7 @@ class Layout:
         replicas: Of the answer; None where there is none.
         notch: Of the answer: how much faster than the trace the traffic may be; 0 where replicas are sought.
         why_not: Why there is no answer, in a sentence.
+        in_doubt: Whether that is because too few requests come to be sure, and more of them might show an answer.
         nearest: What comes nearest to it and would do, in sentences.
     """
 
@@ -40,6 +41,7 @@ class Layout:
     replicas: int | None = None
     notch: int = 0
     why_not: str = ""
+    in_doubt: bool = False
     nearest: list[str] = field(default_factory=list)
 
     @property

@@ -40,6 +40,7 @@ class Sample:
         asked: Of these, those that each objective is about.
         distinct: Of those, how many are no copies of others, as a repeated trace has them.
         met: Of those that it is about, how many meet its limits, counted from their first try.
+        whole: For each objective, the share of all requests that a replica takes, warm-up included.
         windows: For each objective, the share that does so in each window, copies in that of the first one.
         alike: The share that meets all objectives in each window of the whole trace, warm-up and rejected requests
             included: the same requests in every run of it, to compare two runs in pairs.
@@ -67,6 +68,7 @@ class Sample:
     asked: tuple[int, ...]
     distinct: tuple[int, ...]
     met: tuple[int, ...]
+    whole: tuple[float, ...]
     windows: tuple[tuple[float, ...], ...]
     alike: tuple[float, ...]
     worst: tuple[float, float, float]
@@ -115,6 +117,8 @@ def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
         requests=len(order), asked=tuple(map(len, rows)),
         distinct=tuple(len(own) if copies is None else len(np.unique(copies[own])) for own in rows),
         met=tuple(int(kept[own].sum()) for kept, own in zip(met, rows, strict=True)),
+        whole=tuple(float(kept[own & taken].mean()) if (own & taken).any() else 1.0
+                    for kept, own in zip(met, concerned, strict=True)),
         windows=tuple(shares(kept[own], None if copies is None else copies[own])
                       for kept, own in zip(met, rows, strict=True)),
         alike=shares(good, copies),

@@ -9,6 +9,7 @@ from simulator.counting import counted
 from simulator.metrics import METRICS
 from simulator.replication import MOST_REPLICAS
 from simulator.studies.capacity.bound import throughput_bound
+from simulator.studies.capacity.doubt import reason, remedies
 from simulator.studies.capacity.lab import MOST_NOTCHES, notch_of, scale_of
 from simulator.studies.capacity.layout import ALONE, FLAT_OUT, Layout
 from simulator.studies.capacity.objectives import Objective, count, percent
@@ -29,7 +30,7 @@ def solve(layout: Layout, question: Question) -> None:
         return
     layout.lab.need([ALONE, FLAT_OUT], "bounds")
     layout.bound = throughput_bound(layout.lab.traffic.setup, layout.lab.objectives)
-    layout.why_not = _too_few_to_tell(layout)
+    layout.why_not = _beyond_any_run(layout, question) or _too_few_to_tell(layout)
     if layout.why_not:
         return
     if question.find == "rate":
@@ -38,6 +39,17 @@ def solve(layout: Layout, question: Question) -> None:
         _solve_replicas(layout, question)
     if layout.replicas is None and (slow := _too_slow_alone(layout)):
         layout.why_not, layout.nearest = slow, list(looser(layout.lab.objectives, layout.alone))
+        layout.in_doubt = False
+
+
+def _beyond_any_run(layout: Layout, question: Question) -> str:
+    """The reason where throughput alone asks for more replicas than a run may have; empty elsewhere."""
+    assert layout.bound is not None
+    least = layout.bound.replicas
+    if question.find != "replicas" or least <= MOST_REPLICAS:
+        return ""
+    return (f"throughput alone asks for {least:,} replicas, and no more than {MOST_REPLICAS:,} are possible in a run: "
+            "less traffic would do, or requests over a longer time")
 
 
 def _too_few_to_tell(layout: Layout, warm: Sequence[Sample] = ()) -> str:
@@ -50,6 +62,7 @@ def _too_few_to_tell(layout: Layout, warm: Sequence[Sample] = ()) -> str:
     if not lacking:
         return ""
     needed, requests, objective = max(lacking, key=lambda each: each[0] - each[1])
+    layout.in_doubt = True
     drawn = "more --replications, " if lab.traffic.seeds > 1 and lab.traffic.fresh else ""
     again = "--repeat 2 fills the fleet with a round of its own, but" if warm else "not --repeat:"
     layout.nearest.append(f"a longer trace would do ({again} the same requests again tell nothing new), {drawn}"
@@ -101,25 +114,55 @@ def _solve_replicas(layout: Layout, question: Question) -> None:
     assert layout.bound is not None
     lab, least = layout.runs, layout.bound.replicas
     guess = max(least, min(ceil(layout.offered / max(layout.flat_out.served, 1e-9)), lab.traffic.requests))
-    farthest = min(guess if _too_slow_alone(layout) else FARTHEST * guess, MOST_REPLICAS)
-    most = farthest if question.max_gpus is None else min(farthest, question.max_gpus // layout.size)
-    if most < 1:
+    helpful = min(MOST_REPLICAS, lab.traffic.helpful)
+    guess = min(guess, helpful)
+    farthest = guess if _too_slow_alone(layout) else min(FARTHEST * guess, helpful)
+    allowed = farthest if question.max_gpus is None else question.max_gpus // layout.size
+    if allowed < 1:
         layout.why_not = f"one replica takes {counted(layout.size, 'GPU')}, and only {question.max_gpus} are allowed"
         return
+    most = min(farthest, allowed)
     layout.replicas = lab.fewest_sure(min(least, most), min(guess, most), most, "replicas")
     if layout.replicas is None:
-        layout.why_not = _too_few_warm(layout, most)
-    if layout.replicas is None and not layout.why_not:
-        allowed = "allowed" if question.max_gpus is not None else "tried"
-        layout.why_not = (f"{count(most)}, the most that are {allowed}, are too few: " if most > 1 else
-                          f"1 replica, all that is {allowed}, is too few: ") + shortfall(lab.verdict(most))
-        layout.nearest += [] if _too_slow_alone(layout) else list(_near(layout, most, guess))
+        _explain(layout, most, guess, allowed=most < farthest)
+
+
+def _explain(layout: Layout, most: int, guess: int, *, allowed: bool) -> None:
+    """Why so many replicas are no answer, and what would be; `allowed`: no more GPUs are."""
+    lab = layout.runs
+    layout.why_not = (_too_few_warm(layout, most) or _in_doubt(layout, most, f"with {count(most)}") or
+                      f"{_all_of(most, lab.traffic.helpful, allowed=allowed)}: {shortfall(lab.verdict(most))}")
+    if not _too_slow_alone(layout) and (allowed or not layout.in_doubt):
+        layout.nearest += _near(layout, most, guess)
+
+
+def _all_of(most: int, helpful: int, *, allowed: bool) -> str:
+    """That so many are too few, and whose bound they are: that of the GPUs, of a run, or of the search itself."""
+    whose = ("allowed" if allowed else "possible in a run" if most == MOST_REPLICAS else
+             "of any help (one for each request)" if most == helpful else
+             f"tried ({FARTHEST} times as many as throughput suggests)")
+    return (f"{count(most)}, the most that are {whose}, are too few" if most > 1 else
+            f"1 replica, all that is {whose}, is too few")
+
+
+def _in_doubt(layout: Layout, replicas: int, where: str, scale: float = 1.0) -> str:
+    """The reason where enough requests meet their limits, but are too few for that to be sure; empty elsewhere."""
+    lab = layout.runs
+    verdict, samples = lab.verdict(replicas, scale), [lab.sample(probe) for probe in lab.seeds(replicas, scale)]
+    if verdict.holds or not verdict.holds_on_the_mean:
+        return ""
+    found, wanted = verdict.tightest
+    requests = distinct(samples, verdict.shares.index(found), lab.traffic.fresh)
+    layout.in_doubt = True
+    layout.nearest += remedies(found, wanted, requests)
+    return reason(found, wanted, requests, where)
 
 
 def _near(layout: Layout, most: int, guess: int) -> Iterator[str]:
     """What would do: more replicas, less traffic, looser limits."""
     lab = layout.runs
-    enough = lab.fewest_sure(most + 1, max(most + 1, guess), FARTHEST * max(most, guess), "nearest")
+    farthest = min(FARTHEST * max(most, guess), lab.traffic.helpful)
+    enough = lab.fewest_sure(most + 1, max(most + 1, guess), farthest, "nearest")
     if enough is not None:
         yield f"{count(enough)} on {counted(enough * layout.size, 'GPU')} would do"
     notch = lab.highest_sure(most, _likely_notch(layout, most), most=-1, why="nearest")
@@ -167,7 +210,9 @@ def _solve_rate(layout: Layout, question: Question) -> None:
     found = lab.highest_sure(replicas, min(_likely_notch(layout, replicas), most), most=most, why="rate")
     if found is None:
         slowest = scale_of(-MOST_NOTCHES)
-        layout.why_not = (_too_few_warm(layout, replicas, slowest) or "the objectives are not kept for sure even at a "
-                          f"thousandth of the traffic: {shortfall(lab.verdict(replicas, slowest))}")
+        layout.why_not = (_too_few_warm(layout, replicas, slowest) or
+                          _in_doubt(layout, replicas, "at a thousandth of the traffic", slowest) or
+                          "the objectives are not kept for sure even at a thousandth of the traffic: "
+                          f"{shortfall(lab.verdict(replicas, slowest))}")
     else:
         layout.replicas, layout.notch = replicas, found

@@ -62,9 +62,9 @@ def _cut(layout: Layout) -> Iterator[str]:
 def _sure(layout: Layout, seeds: int) -> Iterator[str]:
     """How well the objectives are kept, and what that rests on."""
     sample, verdict = layout.sample(), layout.verdict()
-    for objective, share in zip(layout.runs.objectives, verdict.shares, strict=True):
+    for at, (objective, share) in enumerate(zip(layout.runs.objectives, verdict.shares, strict=True)):
         yield (f"{objective}: met by {share.mean:.2%} of the requests, {share.level:.0%} interval {share.low:.2%} to "
-               f"{share.high:.2%}, where {percent(objective.share)} are asked.")
+               f"{share.high:.2%}, where {percent(objective.share)} are asked.{_whole(sample, at, objective.share)}")
     yield (f"The interval is that of {_basis(layout, seeds)}; the worst one, from {sample.worst[1]:,.4g} to "
            f"{sample.worst[2]:,.4g} s, has {sample.worst[0]:.2%}. {_warm(sample)} {_stable(layout, verdict)}")
     if layout.bound:
@@ -104,6 +104,14 @@ def _warm(sample: Sample) -> str:
         return "No warm-up is left out."
     which = counted(sample.left_out, "request")
     return f"As warm-up, while the fleet fills, the first {sample.warm_after:,.3g} s are left out ({which})."
+
+
+def _whole(sample: Sample, at: int, wanted: float) -> str:
+    """How well an objective is kept with the warm-up, in the run of the first seed; empty where none is left out."""
+    if not sample.left_out:
+        return ""
+    below = f", below the {percent(wanted)} asked" if sample.whole[at] < wanted else ""
+    return f" With the warm-up, as `batchsim run` counts, {sample.whole[at]:.2%} do{below}."
 
 
 def _beyond(layout: Layout, about: Around, find: str) -> Iterator[str]:
@@ -162,7 +170,9 @@ def _whose(bias: float, cost: CostModel) -> str:
 def _others(found: Plan) -> Iterator[str]:
     """Which layouts are no answer, and how far the order of those that are is to be trusted."""
     for layout in found.layouts:
-        if layout.why_not:
+        if layout.in_doubt:
+            yield f"Whether {layout.name} does is not sure: {layout.why_not}; {layout.nearest[0]}."
+        elif layout.why_not:
             yield f"{layout.name} does not do: {layout.why_not}."
     costs = [layout.runs.traffic.setup.cost for layout in found.layouts if layout.replicas is not None]
     sure, rough = ({cost.name: None for cost in costs if (cost.stated_bias() is None) is unstated}

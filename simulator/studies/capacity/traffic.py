@@ -15,6 +15,7 @@ import numpy as np
 
 from cost_models import CostModelError
 from simulator.errors import FileChanged, InputError
+from simulator.replication import MOST_REPLICAS
 from simulator.scenario import Scenario
 from simulator.setup import Setup, prepare
 from simulator.studies.capacity.changes import changed
@@ -27,6 +28,8 @@ ALONE = 500
 """Requests that are looked at by themselves."""
 APART = 24 * 3600 * SECOND
 """Between two of them, ns: no answer takes as long."""
+ONE_EACH = ("round-robin", "least-outstanding")
+"""Routers that send no request to a replica in use while there are as many replicas as requests."""
 RANDOM_ROUTERS = ("random", "power-of-two")
 
 
@@ -85,6 +88,13 @@ class Traffic:
     def requests(self) -> int:
         """Requests that a replica takes, over all seeds."""
         return self.seeds * int((self.setup.verdict == 0).sum())
+
+    @property
+    def helpful(self) -> int:
+        """The most replicas that are of any help: one for each request, where the router gives each an idle one."""
+        if self.scenario.router not in ONE_EACH or self.scenario.queue_limit is not None:
+            return MOST_REPLICAS
+        return len(self.setup.trace)
 
     def concerned(self, objective: Objective) -> int:
         """Those that an objective is about, over all seeds; whoever is asked again counts once."""

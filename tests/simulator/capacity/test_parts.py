@@ -16,8 +16,9 @@ from worlds import Affine, trace_of
 import simulator as sim
 from cost_models import Constant, StepShape
 from simulator.scenario import Scenario
-from simulator.statistics import share_interval
+from simulator.statistics import Interval, share_interval
 from simulator.studies.capacity.changes import ShortPrompts, faster, words
+from simulator.studies.capacity.doubt import reason, remedies, requests_needed
 from simulator.studies.capacity.following import lag, outstanding, served, warm_from
 from simulator.studies.capacity.lab import notch_of, scale_of
 from simulator.studies.capacity.objectives import (
@@ -278,3 +279,34 @@ def test_a_file_of_clients_that_is_drawn_is_no_recorded_trace(tmp_path: Path) ->
 @given(st.integers(-350, 350))
 def test_a_notch_and_its_scale_lead_to_each_other(notch: int) -> None:
     assert notch_of(scale_of(notch)) == notch
+
+
+@given(mean=st.floats(0.9, 0.999), wanted=st.floats(0.85, 0.99), distinct=st.integers(50, 2000))
+def test_so_many_requests_are_sure_and_a_tenth_fewer_are_not(mean: float, wanted: float, distinct: int) -> None:
+    found = share_interval(mean * distinct, distinct)
+    needed = requests_needed(found, wanted, distinct)
+    if needed is None or needed <= distinct + distinct // 10 + 1:
+        return
+    assert share_interval(mean * needed, needed).low >= wanted
+    fewer = int(needed * 0.9)    # they are rounded up to two digits
+    assert share_interval(mean * fewer, fewer).low < wanted
+
+
+def test_an_interval_of_windows_narrows_by_the_square_root() -> None:
+    """Half as wide takes four times as many requests."""
+    assert requests_needed(Interval(0.5, 0.9, 1.0), 0.7, 1000) == 4000
+    assert requests_needed(Interval(0.5, 0.9, 1.0), 0.9, 1000) is None
+    assert requests_needed(Interval(0.5, 0.9, 1.0), 0.95, 1000) is None
+    assert requests_needed(Interval(0.5, 0.9, 1.0), 0.9 - 1e-7, 1000) is None
+
+
+def test_what_would_be_sure_is_told() -> None:
+    found = Interval(0.5, 0.9, 1.0)
+    assert reason(found, 0.7, 1000, "with 2 replicas") == (
+        "90.00% of the requests meet their limits with 2 replicas, and 70% are asked, but 1,000 requests are too few "
+        "to be sure of that (95% interval 50.00% to 100.00%)")
+    more, lower = remedies(found, 0.7, 1000)
+    assert more.startswith("about 4,000 requests, 4 times as many, would do if as many of them meet their limits")
+    assert lower == "of these requests 50% is sure to be met, in place of 70%"
+    assert remedies(Interval(0.0, 0.9, 1.0), 0.9, 20)[0].startswith("no trace is long enough")
+    assert len(remedies(Interval(0.0, 0.9, 1.0), 0.9, 20)) == 1

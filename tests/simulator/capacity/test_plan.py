@@ -19,6 +19,7 @@ from simulator.errors import InputError
 from simulator.statistics import Interval, share_interval
 from simulator.studies.capacity import Plan, around, lab, solving
 from simulator.studies.capacity.around import Relaxed
+from simulator.studies.capacity.doubt import requests_needed
 from simulator.studies.capacity.lab import notch_of, scale_of
 from simulator.studies.capacity.reasons import binding
 from simulator.studies.capacity.traffic import Probe
@@ -86,9 +87,10 @@ def test_too_few_requests_are_told_where_warming_up_takes_some_of_enough() -> No
 def test_no_more_replicas_are_tried_than_a_run_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (lab, solving, around):
         monkeypatch.setattr(module, "MOST_REPLICAS", 3)
-    found = sim.plan(evenly(SERVICE // 4), **ONE_AT_A_TIME)
+    four_at_once = trace_of([(at // 4 * 5 * SERVICE, 3, 4) for at in range(200)])
+    found = sim.plan(four_at_once, **ONE_AT_A_TIME)
     assert not found.feasible
-    assert found.best.why_not.startswith("3 replicas, the most that are tried, are too few")
+    assert found.best.why_not.startswith("3 replicas, the most that are possible in a run, are too few")
     assert sim.plan(evenly(-(-SERVICE // 3)), **ONE_AT_A_TIME).replicas == 3
 
 
@@ -391,3 +393,75 @@ def test_what_cannot_be_planned_is_told(asked: dict[str, Any], said: str) -> Non
     with pytest.raises(InputError) as told:
         sim.plan(evenly(SERVICE), **{**ONE_AT_A_TIME, **asked})
     assert str(told.value).startswith(said)
+
+
+def one_in_a_hundred_is_long() -> Any:
+    """By itself a long one takes 50 ms, and all others 40 ms."""
+    return trace_of([(at * 2 * SERVICE, 3, 5 if at % 100 == 50 else 4) for at in range(1000)])
+
+
+def test_it_is_not_the_replicas_that_are_too_few_where_only_the_requests_are() -> None:
+    """99 of 100 are in time with any number of replicas: 98.9% is not sure of 1,000 requests."""
+    asked = {**ONE_AT_A_TIME, "attainment": 0.988}
+    found = sim.plan(one_in_a_hundred_is_long(), **asked)
+    assert (found.feasible, found.best.in_doubt) == (False, True)
+    told, (share, wanted) = " ".join(found.told()), found.best.runs.verdict(16).tightest
+    assert "99.00% of the requests meet their limits with 16 replicas, and 98.8% are asked, but 1,000" in told
+    assert "too few to be sure of that (90% interval 98.3" in told
+    assert f"Nearest: about {requests_needed(share, wanted, 1000):,} requests" in told
+    assert "of these requests 98.3% is sure to be met, in place of 98.8%" in told
+    assert "replicas, the most" not in told
+    assert sim.plan(one_in_a_hundred_is_long(), **{**asked, "attainment": 0.983}).replicas == 1
+    rate = sim.plan(one_in_a_hundred_is_long(), find="rate", **asked)
+    assert rate.best.why_not.startswith("99.00% of the requests meet their limits at a thousandth of the traffic, and")
+    ranked = sim.plan(one_in_a_hundred_is_long(), gpus=["h100-80", "l40s"], **asked)
+    assert "l40s: 99.00% of the requests" in " ".join(ranked.told())
+
+
+def test_whose_bound_the_most_replicas_are_is_told() -> None:
+    """Two who come at once take one replica at random in some cases, however many there are: 95% is not kept."""
+    trace = trace_of([(at // 40 * 20 * SERVICE, 3, 4) for at in range(400)])
+    asked = {**ONE_AT_A_TIME, "router": "random", "replications": 1, "attainment": 0.95}
+    free, bound, loose = (sim.plan(trace, max_gpus=most, **asked).best.why_not for most in (None, 3, 1000))
+    assert "replicas, the most that are tried (16 times as many as throughput suggests), are too few" in free
+    assert bound.startswith("3 replicas, the most that are allowed, are too few")
+    assert loose == free
+
+
+def test_no_more_replicas_are_tried_than_there_are_requests() -> None:
+    """Two seeds of 20 are sure where one is not, so that the search looks at the most there are; 21 are 20 again."""
+    asked: dict[str, Any] = {"request_rate": 1e6, **ONE_AT_A_TIME, "replications": 2, "max_gpus": None}
+    found = sim.plan(evenly(1, 20), **{**asked, "goodput": {"e2el": 80}})
+    assert max(probe.replicas for probe in found.best.runs.samples) <= 21
+    rest = sim.plan(evenly(1, 20), router="random", **{**asked, "goodput": {"e2el": 80}})
+    assert max(probe.replicas for probe in rest.best.runs.samples) > 21
+
+
+def test_traffic_beyond_any_fleet_is_told_before_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4 replicas by the bound, where a run may have 2: nothing runs but the requests by themselves and flat out."""
+    monkeypatch.setattr(solving, "MOST_REPLICAS", 2)
+    found = sim.plan(evenly(STEP), **ONE_AT_A_TIME)
+    assert found.best.why_not == ("throughput alone asks for 4 replicas, and no more than 2 are possible in a run: "
+                                  "less traffic would do, or requests over a longer time")
+    assert found.runs == 2
+
+
+def test_one_for_each_request_is_told_to_be_the_most_of_any_help() -> None:
+    """Nobody waits then, and still every eighth request of 40 is too long by itself: too few of them to know before."""
+    trace = trace_of([(at * STEP // 4, 3, 5 if at % 8 == 0 else 4) for at in range(40)])
+    told = sim.plan(trace, **ONE_AT_A_TIME).best.why_not
+    assert told.startswith("40 replicas, the most that are of any help (one for each request), are too few")
+
+
+def test_the_warm_up_is_told_to_count_in_a_run_and_what_it_comes_to() -> None:
+    """Of the 100 requests that fill the fleet, five have long prompts, which hold up those behind them."""
+    trace = trace_of([(at * STEP, 850 if at < 40 and at % 8 == 0 else 3, 100) for at in range(400)])
+    asked: dict[str, Any] = {"cost_model": Constant(STEP), "goodput": {"ttft": 30}}
+    knobs = {"max_num_batched_tokens": 200}
+    found = sim.plan(trace, settings=knobs, attainment=0.98, confidence=0.5, **asked)
+    sample = found.best.sample()
+    run = sim.simulate(trace, "vllm", knobs=knobs, replicas=found.replicas, **asked).summary()
+    assert sample.left_out > 40
+    assert sample.whole == (pytest.approx(run["request_goodput"] * run["duration"] / run["num_prompts"]),)
+    assert sample.whole[0] < 0.98 <= found.best.verdict().shares[0].low
+    assert f"as `batchsim run` counts, {sample.whole[0]:.2%} do, below the 98% asked." in found.told()[1]
