@@ -27,7 +27,7 @@ MOST_NUMBER, MOST_WHOLE = 1e18, 1 << 60
 MOST_YAML, SMALL = 1 << 20, 2000
 """Characters of a file, and of one that the slower loader reads again to say better what is wrong."""
 DEEPEST = 100
-"""Sequences and mappings inside each other. The slower loader takes ever longer for each level."""
+"""Sequences and mappings inside each other. Some parsers take ever longer for each level."""
 
 
 class _Strict(SafeConstructor):

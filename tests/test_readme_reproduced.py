@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import version
 
 import pytest
 from test_readme import README, columns, part, printed, replace
@@ -30,6 +31,8 @@ def line(answer: Answer) -> str:
 
 @pytest.mark.parametrize("name", ["anyscale", pytest.param(VERDICT, marks=pytest.mark.slow)])
 def test_the_tables_are_those_of_today(name: str) -> None:
+    if int(version("rich").partition(".")[0]) < 14:
+        pytest.skip("an older rich gives the columns other widths")
     [found] = reproduce([name])
     assert columns(part(name, README.read_text(encoding="utf-8"))) == columns(shown(found))
 

@@ -19,6 +19,8 @@ _Safe = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LARGEST = 1 << 62
 MOST_YAML, MOST_NUMBERS = 1 << 20, 16 << 20
 """Characters of a spec, and of a file of numbers."""
+DEEPEST = 100
+"""Sequences and mappings inside each other. Some parsers take ever longer for each level."""
 
 
 class _Loader(_Safe):    # type: ignore[misc,valid-type]
@@ -48,7 +50,11 @@ def read_text(path: Path, most: int = MOST_YAML) -> str:
 def _loaded(text: str) -> Any:
     """What YAML says that neither unfolds nor makes objects: without anchors, aliases, tags and merged keys."""
     events: Iterator[Any] = yaml.parse(text, _Safe)
+    depth = 0
     for event in events:
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise yaml.MarkedYAMLError(problem=f"nested deeper than {DEEPEST}", problem_mark=event.start_mark)
         if named := getattr(event, "anchor", None) or getattr(event, "tag", None):
             problem = f"anchors, aliases and tags ({shown(named)}) are not read: write the value out"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
