@@ -51,8 +51,7 @@ def remarks(result: Result, summary: Mapping[str, Any] | None = None) -> list[st
     if summary["failed"]:
         lines.insert(0, f"failed: {REFUSED if result.cluster is None else SHED}: {summary['failed']:,}")
     if summary["rejected"]:
-        largest = summary["largest_rejected_tokens"]
-        lines.insert(0, f"rejected: {summary['rejected_reasons']}; the largest has {largest:,} tokens")
+        lines.insert(0, f"rejected: {_rejected(summary)}")
     return lines
 
 
@@ -64,8 +63,21 @@ def unserved(summary: Mapping[str, Any]) -> str | None:
     counts = ", ".join(f"{count:,} {name}" for name, count in ends.items())
     told = f"nobody was served: of {counted(summary['num_prompts'], 'request')}, {counts}"
     if summary["rejected"]:
-        told += f" ({summary['rejected_reasons']}; the largest has {summary['largest_rejected_tokens']:,} tokens)"
+        told += f" ({_rejected(summary)})"
     return f"{told}: {REMEDIES[next(iter(ends))]}"
+
+
+def never_served(summary: Mapping[str, Any]) -> str | None:
+    """How many requests no waiting would get served, why, and the next move; None if there are none."""
+    if not summary["rejected"]:
+        return None
+    return (f"{summary['rejected']:,} of {counted(summary['num_prompts'], 'request')} can never be served "
+            f"({_rejected(summary)}): {REMEDIES['rejected']}")
+
+
+def _rejected(summary: Mapping[str, Any]) -> str:
+    """Why requests were rejected, and how large they are."""
+    return f"{summary['rejected_reasons']}; the largest has {summary['largest_rejected_tokens']:,} tokens"
 
 
 def turns_remark(setup: Setup) -> list[str]:

@@ -163,6 +163,9 @@ def test_what_was_left_out_is_said(batchsim: Call, tmp_path: Path) -> None:
                                          '{"timestamp": 1, "input_length": 9000, "output_length": 5}\n')
     out = answer(batchsim, "run", "--trace", "mine.jsonl", "--unit", "ms", "--max-model-len", "100")
     assert "rejected: longer than max_model_len: 1; the largest has 9,005 tokens" in out
+    assert out.replace("\n", " ").startswith(
+        "1 of 2 requests can never be served (longer than max_model_len: 1; the largest has 9,005 tokens): give "
+        "--too-long truncate, another model or more KV cache, or a trace with shorter requests vllm on mine.jsonl")
 
 
 def test_later_turns_wait_or_come_as_recorded(batchsim: Call, tmp_path: Path) -> None:

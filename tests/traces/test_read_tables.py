@@ -32,6 +32,25 @@ def test_the_unit_of_plain_numbers_is_never_guessed(write, stamps, shape):
     )
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_semicolons_and_tabs_separate_columns_as_commas_do(write, separator, quote):
+    rows = [["ts", "in", "out", "tenant"], ["0", "1", "2", "a"], ["1", "3", "4", ""]]
+    text = "".join(separator.join(f"{quote}{each}{quote}" for each in row) + "\n" for row in rows)
+    trace = load(write(text), columns={"arrival": "ts", "prompt": "in", "output": "out"}, unit="s")
+    assert trace.arrival.tolist() == [0, SECOND]
+    assert trace.prompt.tolist() == [1, 3]
+    assert trace.output.tolist() == [2, 4]
+
+
+def test_a_comma_that_splits_the_header_is_the_separator(write):
+    trace = load(write("arrival,prompt,output,a;b\n0,1,2,x;y\n"), unit="s")
+    assert trace.prompt.tolist() == [1]
+    path = write("arrival;prompt;output\n0;1;2\n0;1,5;2\n")
+    with pytest.raises(TraceError, match=r"line 3, column prompt: '1,5' "):
+        load(path, unit="s")
+
+
 def test_dates_need_no_unit_and_a_given_one_does_no_harm(write):
     path = write("arrival,prompt,output\n2024-05-10 00:00:00+00:00,1,1\n2024-05-10T00:00:01.25Z,1,1\n")
     assert load(path).arrival.tolist() == [0, 1_250_000_000]

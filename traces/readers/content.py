@@ -18,7 +18,7 @@ from traces.readers.documents import PEEK, Expand, Found, Records, documents, ex
 from traces.readers.parquet import PARQUET_MAGIC, parquet_names, parquet_rows
 from traces.readers.rows import BadRow, Split
 from traces.readers.source import Lines, opened
-from traces.readers.text import BLANKS, csv_rows, csv_split, json_object, json_split, members_split, texts
+from traces.readers.text import BLANKS, csv_rows, csv_split, json_object, json_split, members_split, separator_of, texts
 
 
 class Content(Protocol):
@@ -37,14 +37,15 @@ class Content(Protocol):
 
 @dataclass
 class CsvLines:
-    """A header and rows of CSV."""
+    """A header and rows of CSV, with `separator` between the columns."""
 
     label: str
     keys: list[str]
     lines: Lines
+    separator: str
 
     def rows(self, names: Sequence[str], optional: Sequence[str], expand: Expand | None) -> tuple[Any, Split]:
-        return self.lines, csv_split(self.keys, names)
+        return self.lines, csv_split(self.keys, names, self.separator)
 
 
 @dataclass
@@ -121,7 +122,7 @@ def _in_text(label: str, stream: BufferedReader) -> Content:
         return _in_document(lines)
     if start.startswith(b"{"):
         return JsonLines(label, _json_keys(lines), lines)
-    return CsvLines(label, _header(lines), lines)
+    return CsvLines(label, *_header(lines))
 
 
 def _skip_blank(lines: Lines) -> None:
@@ -133,16 +134,18 @@ def _skip_blank(lines: Lines) -> None:
     raise TraceError(f"{lines.label}: the file is empty")
 
 
-def _header(lines: Lines) -> list[str]:
-    """The column names on the first line, which is taken."""
+def _header(lines: Lines) -> tuple[list[str], Lines, str]:
+    """The column names on the first line, which is taken; the lines below it; what stands between columns."""
     first = lines.take(1)
     try:
-        names = [name.strip() for name in csv_rows(texts(first))[0]]
+        header = texts(first)
+        separator = separator_of(header[0])
+        names = [name.strip() for name in csv_rows(header, separator)[0]]
     except BadRow as bad:
         raise TraceError(f"{lines.label}, {bad.at(lines.place(1))}") from None
     if all(values.is_number(name) or values.is_stamp(name) for name in names):
         raise TraceError(f"{lines.label}, {lines.place(1)}: no column names here, only values; add a header")
-    return names
+    return names, lines, separator
 
 
 def _json_keys(lines: Lines) -> list[str]:

@@ -1,6 +1,7 @@
 """Lines of text to columns of raw values: CSV with a header, or JSON with an object a line.
 
-One line is one row; blank lines are no rows. What the values must be is not known here (`values`).
+Semicolons or tabs may take the place of commas. One line is one row; blank lines are no rows. What the values must be
+is not known here (`values`).
 """
 
 import csv
@@ -11,6 +12,8 @@ from traces.readers.rows import BadRow, Split
 
 BLANKS = " \t\r\v\f"
 """A line of these alone is no row."""
+SEPARATORS = ",;\t"
+"""What stands between columns, the usual one first."""
 
 
 def texts(lines: Sequence[bytes]) -> list[str]:
@@ -25,16 +28,16 @@ def texts(lines: Sequence[bytes]) -> list[str]:
     return [line for line in text.split("\n") if line.strip(BLANKS)]
 
 
-def csv_split(header: Sequence[str], names: Sequence[str]) -> Split:
+def csv_split(header: Sequence[str], names: Sequence[str], separator: str = ",") -> Split:
     """Splits CSV rows that have as many fields as `header` into the columns `names`."""
     width = len(header)
     picks = [header.index(name) for name in names]
 
     def split(raw: Sequence[bytes]) -> Sequence[Sequence[object]]:
         lines = texts(raw)
-        if (fields := _unquoted(lines, width)) is not None:
+        if (fields := _unquoted(lines, width, separator)) is not None:
             return [fields[pick::width] for pick in picks]
-        rows = csv_rows(lines)
+        rows = csv_rows(lines, separator)
         if len(rows) != len(lines):
             raise BadRow("row", lines[0], "is not a CSV row on one line")
         if any(len(row) != width for row in rows):
@@ -45,21 +48,33 @@ def csv_split(header: Sequence[str], names: Sequence[str]) -> Split:
     return split
 
 
-def _unquoted(lines: Sequence[str], width: int) -> list[str] | None:
+def _unquoted(lines: Sequence[str], width: int, separator: str) -> list[str] | None:
     """The fields of all lines in one list, several times as fast; None where quotes or odd rows need the full rules."""
-    text = ",".join(lines)
+    text = separator.join(lines)
     if "\r" in text:
         lines = [line.removesuffix("\r") for line in lines]
-        text = ",".join(lines)
-    if '"' in text or "\r" in text or {line.count(",") for line in lines} != {width - 1}:
+        text = separator.join(lines)
+    if '"' in text or "\r" in text or {line.count(separator) for line in lines} != {width - 1}:
         return None
-    return text.split(",")
+    return text.split(separator)
 
 
-def csv_rows(lines: Sequence[str]) -> list[list[str]]:
+def separator_of(header: str) -> str:
+    """What stands between the columns of a header: a comma, or a semicolon or tab where no comma splits it."""
+    return next((each for each in SEPARATORS if _splits(header, each)), SEPARATORS[0])
+
+
+def _splits(header: str, separator: str) -> bool:
+    try:
+        return len(csv_rows([header], separator)[0]) > 1
+    except BadRow:    # what a quote ends at is another one
+        return False
+
+
+def csv_rows(lines: Sequence[str], separator: str = ",") -> list[list[str]]:
     """The fields of each line; raises BadRow where quotes are wrong."""
     try:
-        return list(csv.reader(lines, strict=True))
+        return list(csv.reader(lines, strict=True, delimiter=separator))
     except csv.Error as fault:
         raise BadRow("row", lines[0], f"is not a CSV row on one line ({fault})") from None
 
