@@ -49,6 +49,12 @@ class ResultDirectory:
         with in_turn(self.path):    # or another command is replacing what is looked at
             self._known(names)
 
+    def refuse_as_place_of(self, flag: str, path: Path, names: Iterable[str]) -> None:
+        """Refuse a single file that this run would write over a file of the directory, or over its manifest."""
+        real = path.resolve()
+        if real in {(self.path / name).resolve() for name in (*names, MANIFEST)}:
+            raise InputError(f"{flag} {path} is a file that this run writes itself: give another {flag}")
+
     def write(self, files: Mapping[str, Content], outdated: Iterable[str] = ()) -> None:
         """Write all files and the manifest; each appears whole or not at all.
 

@@ -209,3 +209,25 @@ def test_trace_events_go_where_a_file_may_be(refused: Callable[..., str], tmp_pa
     (tmp_path / "there.json").write_text("mine")
     assert refused(*flags, "there.json") == (
         "there.json exists: give --force to replace it, or another --trace-events")
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.requests.csv", "manifest.json"])
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_trace_events_are_no_file_of_the_result(name: str, force: tuple[str, ...], refused: Callable[..., str],
+                                                tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "link").symlink_to("out")
+    for place in ("out", "link"):
+        told = refused(*RUN, "--save-detailed", "--result-filename", "a.json", "--trace-events", f"{place}/{name}",
+                       *force)
+        assert told == (f"--trace-events {place}/{name} is a file that this run writes itself: give another "
+                        "--trace-events")
+    assert names(tmp_path / "out") == []
+
+
+def test_trace_events_may_lie_beside_the_result(batchsim: Call, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    for _ in range(2):
+        status, _, err = batchsim(*RUN, "--trace-events", "out/events.json", "--force")
+        assert (status, err) == (0, "")
+    assert names(tmp_path / "out") == ["events.json", "manifest.json", "vllm-trace.json"]
