@@ -231,3 +231,32 @@ def test_trace_events_may_lie_beside_the_result(batchsim: Call, tmp_path: Path) 
         status, _, err = batchsim(*RUN, "--trace-events", "out/events.json", "--force")
         assert (status, err) == (0, "")
     assert names(tmp_path / "out") == ["events.json", "manifest.json", "vllm-trace.json"]
+
+
+def test_a_run_takes_the_table_of_an_earlier_one_away(batchsim: Call, refused: Callable[..., str],
+                                                      tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    batchsim(*RUN, "--save-detailed")
+    assert batchsim(*RUN, "--num-prompts", "10")[0] == 0
+    assert names(out) == ["manifest.json", "vllm-trace.json"]
+    assert json.loads((out / "manifest.json").read_text())["sha256"].keys() == {"vllm-trace.json"}
+    batchsim(*RUN, "--save-detailed")
+    (out / "vllm-trace.requests.csv").write_text("mine")
+    before = (out / "vllm-trace.json").read_bytes()
+    assert refused(*RUN).startswith("out/vllm-trace.requests.csv was not written by an earlier run, or was changed")
+    assert (out / "vllm-trace.json").read_bytes() == before
+
+
+def test_a_foreign_file_is_no_outdated_one(batchsim: Call, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "vllm-trace.requests.csv").write_text("mine")
+    assert batchsim(*RUN)[0] == 0
+    assert (tmp_path / "out" / "vllm-trace.requests.csv").read_text() == "mine"
+
+
+def test_a_comparison_takes_the_tables_of_an_earlier_one_away(batchsim: Call, tmp_path: Path) -> None:
+    line = ("compare", "--num-prompts", "5", "--quiet", "-o", "out")
+    batchsim(*line, "--save-detailed")
+    assert len([name for name in names(tmp_path / "out") if name.endswith(".requests.csv")]) == 4
+    assert batchsim(*line)[0] == 0
+    assert [name for name in names(tmp_path / "out") if name.endswith(".requests.csv")] == []
