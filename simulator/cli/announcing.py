@@ -12,12 +12,14 @@ from pathlib import Path
 
 from simulator.cli.lines import note
 
+NAMED, ASSIGNED = ("--policy", "--policies", "--from", "--to"), ("--set", "--vary")
+"""Flags that give policies, and those that give them as policy=NAME."""
 LOG = logging.getLogger("simulator.policies.loading")
 
 
 @contextmanager
 def announced(arguments: Sequence[str]) -> Iterator[None]:
-    """Tell meanwhile of each policy file that is run and is not among these arguments."""
+    """Tell meanwhile of each policy file that is run and that these arguments do not give as a policy."""
     announcer, level = Announcer(typed(arguments)), LOG.level
     LOG.addHandler(announcer)
     LOG.setLevel(logging.INFO)
@@ -43,7 +45,21 @@ class Announcer(logging.Handler):
 
 
 def typed(arguments: Sequence[str]) -> set[Path]:
-    """The policy files in arguments such as a.py:A, static,a.py:A and policy=a.py:A,b.py:B."""
-    words = {word for argument in arguments for part in argument.split(",")
-             for word in (argument, argument.partition("=")[2], part, part.partition("=")[2])}
+    """The policy files behind flags such as --policy a.py:A, --policies=static,a.py:A and --vary policy=a.py:A,b.py:B.
+
+    What another flag says, such as a label, names no policy.
+    """
+    words = {word.strip() for value in _policies(arguments) for word in (value, *value.split(","))}
     return {Path(word.rpartition(":")[0]) for word in words if ".py:" in word}
+
+
+def _policies(arguments: Sequence[str]) -> Iterator[str]:
+    """The values of the flags that give policies."""
+    for argument, following in zip(arguments, (*arguments[1:], ""), strict=True):
+        flag, equals, value = argument.partition("=")
+        value = value if equals else following
+        name, _, assigned = value.partition("=")
+        if flag in NAMED:
+            yield value
+        elif flag in ASSIGNED and name.strip() == "policy":
+            yield assigned

@@ -47,12 +47,13 @@ def compare(simulated: Simulated, written: Written, common: Common,
     simulated.refuse_idle(*(asked_for.but(policy=name, load=load) for name in names for load in LOADS), **UNUSED)
     directory = ResultDirectory(written.directory, force=written.force)
     runs = [run_name(name, load) for name in names for load in LOADS]
-    directory.check([*runs, *(map(detail_name, runs) if written.save_detailed else ()), *FIGURES, FINDINGS])
+    details = list(map(detail_name, runs))
+    directory.check([*runs, *(details if written.save_detailed else ()), *FIGURES, FINDINGS], outdated=details)
     check_drawing()
     with Bar("compare", quiet=common.quiet) as bar:
         found = study(policies=names, settings=simulated.knobs_for(*names), progress=bar.many,
                       replications=values.count("--replications", replications), **options)
-    directory.write(_files(found, written.save_detailed, asked))
+    directory.write(_files(found, written.save_detailed, asked), outdated=[*details, *FIGURES])
     if common.json:
         print(as_json(found.records(**asked)), end="")
     else:

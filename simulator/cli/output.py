@@ -41,24 +41,32 @@ class ResultDirectory:
             raise InputError(f"--result-dir must name a directory, not {str(path)!r}")
         self.path, self._force = Path(path), force
 
-    def check(self, names: Iterable[str]) -> None:
+    def check(self, names: Iterable[str], outdated: Iterable[str] = ()) -> None:
         """Refuse, before any work is done, what `write` would refuse."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path} is a file, not a directory: give another --result-dir")
         _check_writable(self.path)
         with in_turn(self.path):    # or another command is replacing what is looked at
-            self._known(names)
+            self._known(names, outdated)
+
+    def refuse_as_place_of(self, flag: str, path: Path, names: Iterable[str]) -> None:
+        """Refuse a single file that this run would write over a file of the directory, or over its manifest."""
+        real = path.resolve()
+        if real in {(self.path / name).resolve() for name in (*names, MANIFEST)}:
+            raise InputError(f"{flag} {path} is a file that this run writes itself: give another {flag}")
 
     def write(self, files: Mapping[str, Content], outdated: Iterable[str] = ()) -> None:
         """Write all files and the manifest; each appears whole or not at all.
 
-        Of the `outdated` names, those that are not written anew are removed: they would go with an earlier answer.
+        Of the `outdated` names, those that an earlier run wrote and that are not written anew are removed: they would
+        go with its answer.
         """
-        gone = set(outdated) - set(files)
-        self.check([*files, *gone])
+        outdated = set(outdated) - set(files)
+        self.check(files, outdated)
         self.path.mkdir(parents=True, exist_ok=True)
         with in_turn(self.path), closing(_Stage(self.path)) as stage:
-            known = self._known([*files, *gone])
+            known = self._known(files, outdated)
+            gone = outdated & known.keys()
             new = {name: {stage.add(name, content)} for name, content in files.items()}
             both = known | {name: known.get(name, set()) | checksums for name, checksums in new.items()}
             kept = {name: checksums for name, checksums in (known | new).items() if name not in gone}
@@ -68,10 +76,10 @@ class ResultDirectory:
                 (self.path / name).unlink(missing_ok=True)
             stage.move()
 
-    def _known(self, names: Iterable[str]) -> dict[str, set[str]]:
-        """What the manifest lists; InputError where one of these names must not be replaced."""
+    def _known(self, names: Iterable[str], outdated: Iterable[str]) -> dict[str, set[str]]:
+        """What the manifest lists; InputError where a name must not be replaced, or one that is outdated removed."""
         known = self._manifest()
-        for name in names:
+        for name in (*names, *(name for name in outdated if name in known)):
             self._check_one(name, known)
         return known
 

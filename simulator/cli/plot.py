@@ -41,7 +41,7 @@ def plot(told: Told,
     figures = drawn(_records(Path(directory)), x=x, y=y, metric=metric)
     if not figures:
         raise InputError(f"{directory}: nothing to draw: no point served anything")
-    target.write(figures)
+    target.write(figures, outdated=FIGURES)
     if told.json:
         print_json({"directory": directory, "figures": list(figures)})
     elif not told.quiet:

@@ -45,12 +45,16 @@ def run(simulated: Simulated, written: Written, common: Common,
     name = run_name(chosen.name, scenario.load) if result_filename is None else result_filename
     events = None if trace_events is None else free_path("--trace-events", trace_events, force=written.force)
     if saves:
-        directory.check([name, detail_name(name)] if written.save_detailed else [name])
+        names = [name, detail_name(name)] if written.save_detailed else [name]
+        directory.check(names, outdated=[detail_name(name)])
+        if events is not None:
+            directory.refuse_as_place_of("--trace-events", events, names)
     with Bar(f"{chosen.name}, {scenario.load}", quiet=common.quiet) as bar:
         result = simulate(scenario, progress=bar.one)
     document = result.to_json(**asked)
     if saves:
-        directory.write(run_files(result, name, detailed=written.save_detailed, asked=asked))
+        directory.write(run_files(result, name, detailed=written.save_detailed, asked=asked),
+                        outdated=[detail_name(name)])
     if events is not None:
         result.save_trace_events(events)
     measured = json.loads(document)

@@ -89,7 +89,7 @@ def _answered(asked_for: Varied, store: Store, **asked: Any) -> Sweep:
 def _written(directory: ResultDirectory, contents: Mapping[str, bytes]) -> None:
     """Write the files; a disk that does not take them loses no point."""
     try:
-        directory.write(contents)
+        directory.write(contents, outdated=[DIFFERENCES, *FIGURES])
     except OSError as error:
         raise unusable(directory.path, error) from None
 

@@ -93,7 +93,7 @@ def why(simulated: Simulated, common: Common,
                           *typed(simulated, "settings", "scheduler_overhead"), *typed(common, *QUIET)])
     document = as_json(records(found, command) | {"scenario": record(asked)})
     if directory:
-        directory.write({FINDINGS: document.encode()} | _drawn(found))
+        directory.write({FINDINGS: document.encode()} | _drawn(found), outdated=[FIGURE])
     if common.json:
         print(document, end="")
         return

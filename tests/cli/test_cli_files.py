@@ -209,3 +209,54 @@ def test_trace_events_go_where_a_file_may_be(refused: Callable[..., str], tmp_pa
     (tmp_path / "there.json").write_text("mine")
     assert refused(*flags, "there.json") == (
         "there.json exists: give --force to replace it, or another --trace-events")
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.requests.csv", "manifest.json"])
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_trace_events_are_no_file_of_the_result(name: str, force: tuple[str, ...], refused: Callable[..., str],
+                                                tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "link").symlink_to("out")
+    for place in ("out", "link"):
+        told = refused(*RUN, "--save-detailed", "--result-filename", "a.json", "--trace-events", f"{place}/{name}",
+                       *force)
+        assert told == (f"--trace-events {place}/{name} is a file that this run writes itself: give another "
+                        "--trace-events")
+    assert names(tmp_path / "out") == []
+
+
+def test_trace_events_may_lie_beside_the_result(batchsim: Call, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    for _ in range(2):
+        status, _, err = batchsim(*RUN, "--trace-events", "out/events.json", "--force")
+        assert (status, err) == (0, "")
+    assert names(tmp_path / "out") == ["events.json", "manifest.json", "vllm-trace.json"]
+
+
+def test_a_run_takes_the_table_of_an_earlier_one_away(batchsim: Call, refused: Callable[..., str],
+                                                      tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    batchsim(*RUN, "--save-detailed")
+    assert batchsim(*RUN, "--num-prompts", "10")[0] == 0
+    assert names(out) == ["manifest.json", "vllm-trace.json"]
+    assert json.loads((out / "manifest.json").read_text())["sha256"].keys() == {"vllm-trace.json"}
+    batchsim(*RUN, "--save-detailed")
+    (out / "vllm-trace.requests.csv").write_text("mine")
+    before = (out / "vllm-trace.json").read_bytes()
+    assert refused(*RUN).startswith("out/vllm-trace.requests.csv was not written by an earlier run, or was changed")
+    assert (out / "vllm-trace.json").read_bytes() == before
+
+
+def test_a_foreign_file_is_no_outdated_one(batchsim: Call, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "vllm-trace.requests.csv").write_text("mine")
+    assert batchsim(*RUN)[0] == 0
+    assert (tmp_path / "out" / "vllm-trace.requests.csv").read_text() == "mine"
+
+
+def test_a_comparison_takes_the_tables_of_an_earlier_one_away(batchsim: Call, tmp_path: Path) -> None:
+    line = ("compare", "--num-prompts", "5", "--quiet", "-o", "out")
+    batchsim(*line, "--save-detailed")
+    assert len([name for name in names(tmp_path / "out") if name.endswith(".requests.csv")]) == 4
+    assert batchsim(*line)[0] == 0
+    assert [name for name in names(tmp_path / "out") if name.endswith(".requests.csv")] == []

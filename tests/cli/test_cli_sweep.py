@@ -101,6 +101,18 @@ def test_other_settings_do_not_replace_the_summary_unasked(refused: Refused, bat
                              "them out\n")
 
 
+def test_what_goes_with_an_earlier_sweep_is_taken_away(batchsim: Call, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    batchsim("sweep", *FEW, *GRID, "-o", "out", "--replications", "2")
+    assert {path.name for path in out.iterdir()} == FILES | {"differences.json"}
+    batchsim("sweep", *FEW, *GRID, "-o", "out", "--resume", "--force")
+    assert {path.name for path in out.iterdir()} == FILES
+    batchsim("sweep", *FEW, "--vary", "tensor_parallel_size=3,5", "-o", "out", "--resume", "--force")
+    assert {path.name for path in out.iterdir()} == FILES - {"heatmap.svg", "pareto.svg"}
+    listed_there = json.loads((out / "manifest.json").read_text())["sha256"]
+    assert listed_there.keys() == {"failures.json", "summary.csv", "summary.json", "sweep.json"}
+
+
 def test_no_name_and_no_value_is_cut(batchsim: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     wide = ("sweep", *FEW, "--policy", "tensorrt_llm", "--vary", "max_tokens=exact,1024", "--quiet",
             "--vary", "capacity_scheduler_policy=GUARANTEED_NO_EVICT,MAX_UTILIZATION", "-o")

@@ -147,6 +147,14 @@ def test_what_was_typed_is_not_told(line: tuple[str, ...], batchsim: Call, file:
     assert (status, err) == (0, "")
 
 
+@pytest.mark.parametrize("more", [("--label", "mine.py:Patient"), ("--label=mine.py:Patient",),
+                                  ("--result-filename", "mine.py:P.json")])
+def test_what_another_flag_says_is_no_policy_typed(more: tuple[str, ...], batchsim: Call, file: Path) -> None:
+    Path("s.yaml").write_text("policy: mine.py:Patient\n")
+    status, _, err = batchsim("run", "--scenario", "s.yaml", *more, *ASKED)
+    assert (status, err) == (0, TOLD)
+
+
 def test_what_is_not_run_is_not_told(batchsim: Call, file: Path) -> None:
     Path("s.yaml").write_text("policy: mine.py:Patient\n")
     assert batchsim("run", "--scenario", "s.yaml", "--policy", "vllm", *ASKED)[::2] == (0, "")

@@ -423,6 +423,15 @@ def test_a_file_that_changes_under_a_campaign_ends_it_and_what_was_measured_is_k
     assert told[0] == (1, 3)
 
 
+def test_a_trace_that_is_edited_under_a_campaign_changes_no_point(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("arrival,prompt,output\n0,10,5\n1,10,5\n")
+    asked = {str(seed): Scenario(trace=str(path), reading={"unit": "s"}, seed=seed) for seed in range(3)}
+    found = campaign(asked, partial(edits, path=str(path), at=1))
+    assert path.read_text() != "arrival,prompt,output\n0,10,5\n1,10,5\n"
+    assert {value["completed"] for value in values(found).values()} == {2}
+
+
 def test_a_worker_that_finds_another_file_ends_the_campaign(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(POLICY)
