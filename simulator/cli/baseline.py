@@ -21,8 +21,8 @@ from simulator.studies import regression
 CHECK = "Check"
 RESULT = ("What `vllm bench serve --save-result` or `batchsim run` wrote, in place of a run; repeatable for "
           "repetitions, of which the mean counts.")
-TOLERANCE = ("How far a metric may move: exact, a percentage or a number in its unit, for all (5%) or one "
-             "(p99_ttft_ms=10%, ttft=10%); repeatable.")
+TOLERANCE = ("How far a metric may move: exact or a percentage, for all (5%) or one (p99_ttft_ms=10%, ttft=10%), for "
+             "one also a number in its unit (p99_ttft_ms=20); repeatable.")
 
 
 @with_flags

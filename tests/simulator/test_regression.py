@@ -26,8 +26,8 @@ from simulator.studies.regression.names import NAMES, better, felt, metric_of, s
 from simulator.studies.regression.pictures import frame
 from simulator.studies.regression.recorded import merged, side_of
 from simulator.studies.regression.side import DEFINITIONS, Side
-from simulator.studies.regression.tables import causes_table, differing, moved, reasons
-from simulator.studies.regression.tolerances import Tolerance, Tolerances, tolerances
+from simulator.studies.regression.tables import causes_table, changes_table, differing, moved, reasons
+from simulator.studies.regression.tolerances import Tolerance, Tolerances, stated, tolerances
 
 EXACT = Tolerances({}, Tolerance(), "exact")
 numbers = st.floats(-1e12, 1e12, allow_nan=False) | st.integers(-10**9, 10**9)
@@ -185,11 +185,26 @@ def test_of_several_baselines_the_verdict_counts() -> None:
 
 
 @pytest.mark.parametrize(("name", "now", "outcome"), [
-    ("p99_ttft_ms", 99, CHANGED), ("p99_ttft_ms", 101, REGRESSION), ("kv_usage_max", 101, REGRESSION)])
+    ("p99_ttft_ms", 99, CHANGED), ("p99_ttft_ms", 101, REGRESSION), ("kv_usage_max", 101, CHANGED)])
 def test_what_only_improved_is_no_regression_and_no_pass(name: str, now: float, outcome: str) -> None:
     found = Regression((Compared("a", compare(side({name: 100}), side({name: now}), EXACT)),))
     assert (found.outcome, found.status, found.passed) == (outcome, 1, False)
     assert ("--accept what is meant" in found.verdict()) == (outcome == CHANGED)
+    assert ("Neither way is better of " in found.verdict()) == (name == "kv_usage_max")
+
+
+def test_a_short_table_names_what_is_better_beside_what_changed() -> None:
+    names = ["kv_usage_max", "steps", "std_ttft_ms"]
+    one = Compared("a", compare(side(dict.fromkeys(names, 100)), side(dict.fromkeys(names, 50)), EXACT))
+    verdicts = [row[-1] for row in changes_table(one).rows]
+    assert sorted(verdicts) == ["better", "better", "changed"]
+
+
+def test_one_number_is_no_tolerance_of_all_units() -> None:
+    with pytest.raises(InputError, match="for all metrics would be 2 in the unit of each: did you mean 2%"):
+        stated({"all": "2"})
+    assert stated({"all": "0"})["all"].exact
+    assert stated({"steps": "2"})["steps"].absolute == 2
 
 
 def test_only_what_is_wanted_is_compared() -> None:

@@ -35,7 +35,7 @@ class Change:
 
     @property
     def fails(self) -> bool:
-        """Whether it is a regression: an exact metric must not even improve."""
+        """Whether it fails a check: worse, other where neither way is better, or exact and better."""
         return self.verdict in ("worse", "changed") or (self.verdict == "better" and self.tolerance.exact)
 
     @property

@@ -59,13 +59,13 @@ class Compared:
 
     @property
     def outcome(self) -> str:
-        """A regression where anything is worse than its tolerance, or other where neither way is better; changed where
-        all that is beyond is better; a pass only where everything was compared.
+        """A regression where anything is worse than its tolerance; changed where all that is beyond is better, or
+        other where neither way is better; a pass only where everything was compared.
         """
         if self.wrong:
             return WRONG
         if self.failed:
-            return CHANGED if all(change.verdict == "better" for change in self.failed) else REGRESSION
+            return REGRESSION if any(change.verdict == "worse" for change in self.failed) else CHANGED
         return NOTHING if self.missing or not self.changes else PASS
 
     @property

@@ -9,12 +9,14 @@ from simulator.studies.regression.names import felt, shown, unit
 from simulator.studies.regression.tolerances import Tolerance
 from simulator.tables import Table
 
-OUTCOMES = {WRONG: "cannot be read", REGRESSION: "regressed", CHANGED: "changed for the better",
+OUTCOMES = {WRONG: "cannot be read", REGRESSION: "regressed", CHANGED: "changed, nothing for the worse",
             NOTHING: "compared nothing or not all", PASS: "passed"}
 """In words, of several baselines."""
 COLUMNS = ("metric", "baseline", "now", "change", "tolerance", "verdict")
 NAMED = 3
 """Most metrics that are named where a reason is theirs together."""
+FEW = 10
+"""So many metrics that moved are all in the table."""
 FINEST, WIDEST = 1e-4, 1000
 """Percent: less is no more than told to be less, and more has no fraction."""
 WORDS = {"worse": "worse", "better": "better", "changed": "changed", "not compared": "not compared"}
@@ -52,7 +54,13 @@ def _one(each: Compared) -> str:
         return f"{each.name}: {within(each)}"
     moved = f"{counts(each)} of {counted(len(each.changes), 'metric')}"
     told = f"{each.name}: {each.reason or moved}"
-    return f"{told}. An exact metric must not even improve: --accept what is meant" if each.outcome == CHANGED else told
+    return f"{told}. {_unmeant(each)}: --accept what is meant" if each.outcome == CHANGED else told
+
+
+def _unmeant(each: Compared) -> str:
+    """Why it is no pass that nothing is worse."""
+    other = [change.label for change in each.failed if change.verdict == "changed"]
+    return f"Neither way is better of {_named(other)}" if other else "An exact metric must not even improve"
 
 
 def _several(found: Regression) -> str:
@@ -102,9 +110,10 @@ def _named(names: list[str]) -> str:
 
 
 def changes_table(each: Compared) -> Table:
-    """A row a metric that moved, of what is felt before the work behind it, or that was not compared."""
+    """A row a metric that moved or was not compared; where many moved, of what is felt before the work behind it."""
     moved = [change for change in each.changes if change.verdict != "same"]
-    shown = [change for change in moved if felt(change.name) or change in each.missing or change in each.largest]
+    shown = [change for change in moved
+             if len(moved) <= FEW or felt(change.name) or change in each.missing or change in each.largest]
     told = [f"tolerance: {each.tolerances.why}" if each.tolerances else "", *_left_out(each, moved, shown),
             *reasons(each)]
     return Table(f"{each.name}: {counts(each)}", COLUMNS, tuple(map(row, shown)), "; ".join(filter(None, told)),

@@ -96,8 +96,16 @@ class Tolerances:
 
 
 def stated(texts: Mapping[str, str]) -> dict[str, Tolerance]:
-    """Tolerances as somebody wrote them, by metric, name of the JSON, or ALL. Raises InputError for any other name."""
-    return {name if name == ALL else check(name): Tolerance.read(text) for name, text in texts.items()}
+    """Tolerances as somebody wrote them, by metric, name of the JSON, or ALL.
+
+    Raises InputError for any other name, and for one number in the units of all metrics.
+    """
+    found = {name if name == ALL else check(name): Tolerance.read(text) for name, text in texts.items()}
+    if ALL in found and found[ALL].absolute:
+        number = texts[ALL].strip()
+        raise InputError(f"a tolerance of {number} for all metrics would be {number} in the unit of each: did you mean "
+                         f"{number}%? Give a number for one metric, such as p99_ttft_ms={number}")
+    return found
 
 
 def over(known: Mapping[str, str], texts: Mapping[str, str]) -> dict[str, str]:
