@@ -9,6 +9,8 @@ from cost_models.base import CostModelError, choose
 
 BYTES = {"bf16": 2, "fp8": 1}
 """Bytes of one value by dtype."""
+LARGEST_SIZE = 1 << 60
+"""A size, and what is added to it, stays within 64 bits."""
 MOST_GPUS = 1024
 """Up to so many, a refused layout is told what would do."""
 
@@ -42,6 +44,11 @@ class ModelSpec:
         for size in sizes:
             if getattr(self, size) < 1:
                 raise CostModelError(f"{size} must be at least 1, got {getattr(self, size)}")
+        if self.position_rows < 0:
+            raise CostModelError(f"position_rows must be at least 0, got {self.position_rows}")
+        for size in (*sizes, "position_rows"):
+            if getattr(self, size) > LARGEST_SIZE:
+                raise CostModelError(f"{size} must be at most {LARGEST_SIZE}, got {getattr(self, size)}")
         if self.heads % self.kv_heads:
             raise CostModelError(f"heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})")
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from numbers import Number
 from typing import Any, Literal
 
+import numpy as np
+
 from cost_models import CostModel, ModelSpec
 from simulator.errors import choose
 from simulator.policies import Policy
@@ -168,6 +170,9 @@ class Scenario:
     files: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        for name in FIELDS:
+            if isinstance(value := getattr(self, name), np.integer):
+                object.__setattr__(self, name, int(value))
         check(self)
         for name in (*MAPPINGS, "files"):    # so that what the caller does with his own changes nothing here
             object.__setattr__(self, name, _own(dict(getattr(self, name))))
@@ -221,7 +226,9 @@ FIELDS = tuple(name for name in Scenario.__dataclass_fields__ if name not in ("r
 
 
 def _own(value: Any) -> Any:
-    """A copy of a plain dictionary, list or set, down to what is none of them."""
+    """A copy of a plain dictionary, list or set, down to what is none of them; a whole number of numpy is an int."""
+    if isinstance(value, np.integer):
+        return int(value)
     if type(value) is dict:
         return {key: _own(each) for key, each in value.items()}
     if type(value) is list:

@@ -266,3 +266,12 @@ def test_a_layout_of_a_model_of_very_many_heads_is_known_at_once() -> None:
     assert model.laid_out(5).kv_heads == 10**15
     with pytest.raises(CostModelError, match=r"tensor_parallel_size 3 does not deal .* \(possible: 1, 2, .*, 1024\)$"):
         model.laid_out(3)
+
+
+@pytest.mark.parametrize(("size", "value", "told"), [
+    ("max_model_len", 10**19, f"max_model_len must be at most {1 << 60}, got {10**19}"),
+    ("position_rows", -1, "position_rows must be at least 0, got -1")])
+def test_a_size_beyond_its_range_is_refused(size: str, value: int, told: str) -> None:
+    with pytest.raises(CostModelError) as caught:
+        dataclasses.replace(MODELS["llama-3.1-8b"], **{size: value})
+    assert str(caught.value) == told

@@ -492,3 +492,16 @@ def test_processes_look_for_files_where_the_caller_stands(tmp_path: Path, monkey
         (tmp_path / folder / "mine.py").write_text(f"{POLICY}# {folder}\n")
         monkeypatch.chdir(tmp_path / folder)
         assert len(values(campaign(asked, served, backend=TWO))) == 2
+
+
+def test_what_is_no_file_in_the_place_of_a_point_is_to_be_removed(tmp_path: Path) -> None:
+    asked, out = {"it": SMALL}, tmp_path / "out"
+    with Store(out) as store:
+        campaign(asked, served, store=store)
+    [point] = (out / "points").iterdir()
+    for put in (Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/null")):
+        point.unlink() if not point.is_dir() else point.rmdir()
+        put(point)
+        with pytest.raises(InputError) as caught, Store(out, resume=True) as store:
+            campaign(asked, served, store=store)
+        assert str(caught.value) == f"{point} is not a regular file: remove it, and its point is measured again"

@@ -10,6 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -386,3 +387,9 @@ def test_files_of_two_rounds_go_together_or_are_told() -> None:
     assert together({"a": "1"}, {"b": "2"}) == {"a": "1", "b": "2"}
     with pytest.raises(FileChanged, match="b has changed"):
         together({"a": "1", "b": "2"}, {"b": "3"})
+
+
+def test_whole_numbers_of_numpy_are_taken() -> None:
+    asked = Scenario(num_prompts=np.int64(5), seed=np.uint8(3), knobs={"max_num_seqs": np.int32(2)})    # type: ignore[arg-type]
+    assert asked == Scenario(num_prompts=5, seed=3, knobs={"max_num_seqs": 2})
+    assert [type(each) for each in (asked.num_prompts, asked.seed, asked.knobs["max_num_seqs"])] == [int] * 3

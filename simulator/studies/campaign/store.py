@@ -95,6 +95,8 @@ class Store:
         found = {}
         for key, scenario in points.items():
             path = self._path(scenario)
+            if os.path.lexists(path) and not path.is_file():
+                raise InputError(f"{path} is not a regular file: remove it, and its point is measured again")
             if path.exists() and (value := self._read(path, scenario)) is not None:
                 found[key] = Found(scenario, value)
         return found
