@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
-from threading import Thread
 from time import sleep
 from typing import Any
 
@@ -44,9 +44,25 @@ def opened(workers: int, traces: Sequence[Trace]) -> Iterator[Session]:
             with warnings.catch_warnings(action="ignore"):
                 answers.close()
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _silent_manager():
         warnings.filterwarnings("ignore", "A worker stopped", UserWarning)    # one that was idle; another one starts
         yield Session(traces, run, (TerminatedWorkerError,))
+
+
+@contextmanager
+def _silent_manager() -> Iterator[None]:
+    """Joblib's own thread, told to forget what waits, may look for it all the same: nobody is to hear of that."""
+    before = threading.excepthook
+
+    def heard(error: threading.ExceptHookArgs) -> None:
+        if type(error.thread).__name__ != "_ExecutorManagerThread":
+            before(error)
+
+    threading.excepthook = heard
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 @contextmanager
@@ -87,4 +103,4 @@ def _leave_with(parent: int, folder: str | None) -> None:
             sleep(WATCH_S)
         os._exit(1)
 
-    Thread(target=watch, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
