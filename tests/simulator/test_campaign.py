@@ -354,7 +354,7 @@ def test_an_unreadable_file_is_one_line(tmp_path: Path) -> None:
     [path] = (tmp_path / "points").iterdir()
     path.unlink()
     path.mkdir()    # nobody can read a directory, not even root
-    with pytest.raises(InputError, match=r"Is a directory: what was measured before is kept"), \
+    with pytest.raises(InputError, match=r"is not a regular file: remove it, and its point is measured again"), \
             Store(tmp_path, resume=True) as store:
         campaign({"it": SMALL}, served, store=store)
 
