@@ -190,7 +190,7 @@ def run_name(policy: str, load: str) -> str:
 
 def detail_name(name: str) -> str:
     """The table of requests that goes with the file of a run."""
-    return str(Path(name).with_suffix(".requests.csv"))
+    return f"{name.removesuffix(Path(name).suffix)}.requests.csv"
 
 
 def run_files(result: Result, name: str, *, detailed: bool, asked: Mapping[str, Any]) -> dict[str, Content]:
