@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 from simulator.cli.lines import note
@@ -55,7 +56,7 @@ def typed(arguments: Sequence[str]) -> set[Path]:
 
 def _policies(arguments: Sequence[str]) -> Iterator[str]:
     """The values of the flags that give policies."""
-    for argument, following in zip(arguments, (*arguments[1:], ""), strict=True):
+    for argument, following in pairwise((*arguments, "")):
         flag, equals, value = argument.partition("=")
         value = value if equals else following
         name, _, assigned = value.partition("=")

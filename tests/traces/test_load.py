@@ -28,7 +28,7 @@ LOAD = "import traces; print(traces.load({!r}, seed=3).digest)"
         ("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a", "fetch it with `git lfs pull`"),
         ("{}\n{}\n", "line 1: the JSON object is empty"),
         ("{oops\n", "line 1, row: '{oops' is not valid JSON"),
-        ("a;b;c\n", "which column is the prompt? say --columns prompt=NAME (columns: a;b;c)"),
+        ("a;b;c\n", "which column is the prompt? say --columns prompt=NAME (columns: a, b, c)"),
         (b"PK\x03\x04\0\0", "line 1, row: b'PK\\x03\\x04\\x00\\x00' holds a NUL byte; is this a text file?"),
         (b"\xff\xfea\n", "line 1, row: b'\\xff\\xfea\\n' is not UTF-8"),
         (gzip.compress(ROWS.encode(), mtime=0)[:-9], "damaged gzip data"),
