@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from simulator.frozen import Kept
+
 BANDED = ("output_throughput", "mean_ttft_ms", "mean_tpot_ms")
 """The figures of a summary that a band is given for."""
 
 
 @dataclass(frozen=True)
-class Band:
+class Band(Kept):
     """The same run with every step shorter, and with every step longer.
 
     Attributes:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.columns import Ints, Packed, read_only
+from simulator.columns import Ints, Packed
 from simulator.fleet import Life
+from simulator.frozen import Kept
 from simulator.record import Record
 from simulator.router import Routed
 
@@ -18,7 +19,7 @@ NOWHERE = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Cluster:
+class Cluster(Kept):
     """Replicas by number, from 0 on, in the order in which they were ready.
 
     Attributes:
@@ -34,9 +35,6 @@ class Cluster:
     lives: tuple[Life, ...]
     last: Ints
     whole: Record
-
-    def __post_init__(self) -> None:
-        read_only(self)
 
     @property
     def served(self) -> list[Life]:

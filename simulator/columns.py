@@ -53,13 +53,6 @@ class PackedRows:
         self._loose = bytearray()
 
 
-def read_only(columns: object) -> None:
-    """Let nobody write into the arrays that a dataclass holds: what was measured stays what it is."""
-    for value in vars(columns).values():
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
-
-
 def narrowest(values: Ints) -> np.dtype[Any]:
     """The kind of signed integer with the fewest bytes that holds all of the values."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))

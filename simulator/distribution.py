@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.columns import read_only
+from simulator.frozen import Kept
 
 PERCENTILE_METHOD = "linear"
 """Between the two nearest ranks: the default of numpy.percentile."""
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution:
+class Distribution(Kept):
     """Values in ascending order, and how often each occurs; without weights, once.
 
     It answers as numpy does on the array with every value repeated, without making that array. None, and not 0, is the
@@ -25,9 +25,6 @@ class Distribution:
 
     values: NDArray[Any]
     weights: NDArray[Any] | None = None
-
-    def __post_init__(self) -> None:
-        read_only(self)
 
     @classmethod
     def of(cls, values: NDArray[Any], weights: NDArray[Any] | None = None) -> Distribution:

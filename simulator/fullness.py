@@ -11,6 +11,7 @@ import numpy as np
 
 from simulator.areas import Level
 from simulator.columns import Ints
+from simulator.frozen import Kept
 from simulator.ledger import useful_rows
 from simulator.record import Record
 
@@ -20,7 +21,7 @@ LEVELS = " ▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
-class Fullness:
+class Fullness(Kept):
     """The batch over time, on average over each bin; with several replicas, all of them together.
 
     Attributes:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.columns import read_only
 from simulator.deployment import Deployment
+from simulator.frozen import Kept
 from simulator.policies.base import Policy
 from simulator.policies.own import memory_of, room_of
 
@@ -32,7 +32,7 @@ SKIPPED = "skipped: its conversation had ended with a turn that was not answered
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(Kept):
     """A trace's requests by index: tokens after every cut and clip, and what the gate says of each.
 
     Attributes:
@@ -48,9 +48,6 @@ class Rows:
     verdict: NDArray[np.int8]
     footprint: Ints
     clipped: int = 0
-
-    def __post_init__(self) -> None:
-        read_only(self)
 
     def longest(self) -> tuple[int, int, int]:
         """The longest declared request, true request and output among the accepted, in tokens; 1 if there are none."""

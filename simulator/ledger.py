@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from simulator.areas import times
 from simulator.columns import Ints
 from simulator.counting import counted
+from simulator.frozen import Kept
 from simulator.levels import Levels, kv_levels, slot_levels, token_levels
 from simulator.memory import Memory
 from simulator.record import Record
@@ -54,7 +55,7 @@ LEDGERS = {"slots": SLOT_PARTS, "tokens": TOKEN_PARTS, "kv": KV_PARTS}
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Ledger(Kept):
     """A total, and the parts that add up to it.
 
     Attributes:
@@ -72,6 +73,7 @@ class Ledger:
     words: Mapping[str, str]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         known = sum(amount for amount in self.parts.values() if amount is not None)
         if self.total is not None and known != self.total:
             raise ArithmeticError(f"the {self.unit} of the ledger come to {known}, not to {self.total}")

@@ -18,6 +18,7 @@ from simulator.doors import Shut, shut
 from simulator.errors import InputError, choose
 from simulator.filling import filling_rate
 from simulator.fleet import Life
+from simulator.frozen import Frozen, Kept, frozen
 from simulator.fullness import BINS as FULLNESS_BINS
 from simulator.fullness import Fullness
 from simulator.gaps import spans_of, token_gaps
@@ -42,7 +43,7 @@ from simulator.waste import Waste, waste
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class Measured(Kept):
     """What a scenario came to, and what happened on the way.
 
     Attributes:
@@ -57,7 +58,7 @@ class Measured:
     record: Record
     band: Band | None = None
     cluster: Cluster | None = None
-    alone: Mapping[str, Timeline] = field(default_factory=dict)
+    alone: Mapping[str, Timeline] = field(default_factory=Frozen)
 
     @property
     def scenario(self) -> Scenario:
@@ -71,12 +72,12 @@ class Measured:
 
     @property
     def policy(self) -> Policy:
-        """The policy with every knob filled in."""
+        """The policy with every knob filled in; the caller's own."""
         return self.setup.policy
 
-    @cached_property
+    @property
     def memory(self) -> Memory:
-        """An empty memory as the policy makes it: its capacity and block size."""
+        """An empty memory as the policy makes it: its capacity and block size. The caller's own."""
         return self.setup.policy.memory(self.setup.deployment, self.setup.output)
 
     @property
@@ -104,12 +105,12 @@ class Measured:
         """Which of the requests answered meet their objectives, counted from their first try, by entry of the timeline;
         None without objectives.
         """
-        return met(self.scenario, self.setup.trace, self.felt)
+        return frozen(met(self.scenario, self.setup.trace, self.felt))
 
     @cached_property
-    def tenants(self) -> list[Tenant]:
+    def tenants(self) -> tuple[Tenant, ...]:
         """How each tenant was served; none where the trace names none."""
-        return tenants(self)
+        return tuple(tenants(self))
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -183,9 +184,9 @@ class Measured:
         return waste(self.record, self.slot_ledger)
 
     @cached_property
-    def limits(self) -> dict[str, float] | None:
+    def limits(self) -> Mapping[str, float] | None:
         """Why the queue stands still, as shares of the time in steps; see `limits.limits`."""
-        return limits((each.record for each in self.served), self._door)
+        return frozen(limits((each.record for each in self.served), self._door))
 
     @property
     def _door(self) -> Shut | None:

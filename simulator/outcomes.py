@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.columns import Ints, read_only
+from simulator.columns import Ints
+from simulator.frozen import Kept
 from simulator.gate import REFUSED, SKIPPED, TIMED_OUT, VERDICTS
 from simulator.record import NEVER, Record
 from simulator.timeline import Timeline
@@ -17,7 +18,7 @@ Words = NDArray[np.object_]
 
 
 @dataclass(frozen=True, eq=False)
-class Outcomes:
+class Outcomes(Kept):
     """Columns with an entry a row of the trace.
 
     Attributes:
@@ -35,9 +36,6 @@ class Outcomes:
     asked: Ints
     sent: Ints
     timed_out: int
-
-    def __post_init__(self) -> None:
-        read_only(self)
 
     def count(self, status: str) -> int:
         """Requests that ended so."""

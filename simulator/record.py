@@ -12,13 +12,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.columns import Ints, Packed, read_only
+from simulator.columns import Ints, Packed
+from simulator.frozen import Frozen, Kept, frozen
 
 NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class Record(Kept):
     """What a Recorder wrote down.
 
     Attributes:
@@ -51,18 +52,15 @@ class Record:
     found: int = 0
     asked: int = 0
 
-    def __post_init__(self) -> None:
-        read_only(self)
-
     @cached_property
     def last_spans(self) -> Packed:
         """The spans of each request's last try: what a try emitted that was cancelled is left out."""
-        return self._of_last_tries(self.spans, self.cancelled[:, 2])
+        return frozen(self._of_last_tries(self.spans, self.cancelled[:, 2]))
 
     @cached_property
     def last_stays(self) -> Ints:
         """The stays of each request's last try."""
-        return self._of_last_tries(self.stays, self.cancelled[:, 1])
+        return frozen(self._of_last_tries(self.stays, self.cancelled[:, 1]))
 
     def _of_last_tries(self, rows: Packed, since: Ints) -> Packed:
         """Those rows of (request, start, ...) that start no earlier than the request's last try may."""
@@ -107,7 +105,7 @@ class Record:
     @cached_property
     def pauses(self) -> Ints:
         """The steps in which the decoding set paused, in order."""
-        return np.flatnonzero(self.step("paused"))
+        return frozen(np.flatnonzero(self.step("paused")))
 
     def tokens_of(self, spans: Packed) -> Ints:
         """Tokens that each of these spans stands for."""
@@ -151,7 +149,7 @@ class Record:
                 return np.repeat(self.plan(column), steps)
 
     @cached_property
-    def steps(self) -> dict[str, Ints]:
+    def steps(self) -> Frozen[str, Ints]:
         """All columns of the steps. They are large after a long run."""
         names = [*(self.plans.dtype.names or ()), "end", "used"]
-        return {name: self.step(name) for name in names if name not in ("steps", "excess")}
+        return Frozen({name: self.step(name) for name in names if name not in ("steps", "excess")})

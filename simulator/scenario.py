@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, field, replace
 from numbers import Number
 from typing import Any, Literal
@@ -12,6 +11,7 @@ import numpy as np
 
 from cost_models import CostModel, ModelSpec
 from simulator.errors import choose
+from simulator.frozen import frozen, own_copy
 from simulator.policies import Policy
 from simulator.scenario_checks import MAPPINGS, check
 from traces import Trace
@@ -114,7 +114,7 @@ class Scenario:
     """
 
     trace: Trace | str = "azure-conv-2023"
-    policy: Policy | str = "vllm"
+    policy: Policy | str = own_copy("vllm")
     knobs: Mapping[str, Any] = field(default_factory=dict)
     load: Load = "trace"
     num_prompts: int | None = None
@@ -174,10 +174,9 @@ class Scenario:
             if isinstance(value := getattr(self, name), np.integer):
                 object.__setattr__(self, name, int(value))
         check(self)
-        for name in (*MAPPINGS, "files"):    # so that what the caller does with his own changes nothing here
-            object.__setattr__(self, name, _own(dict(getattr(self, name))))
-        if isinstance(self.policy, Policy):
-            object.__setattr__(self, "policy", _own_policy(self.policy))
+        for name in (*MAPPINGS, "files"):
+            kept = frozen(getattr(self, name), f"scenario.but({name}={{...}}) makes a scenario with other ones")
+            object.__setattr__(self, name, kept)
         for name in FRACTIONS:    # so that 2 and 2.0 ask, and answer, the same
             if type(value := getattr(self, name)) is int:
                 object.__setattr__(self, name, float(value))
@@ -223,23 +222,6 @@ class Scenario:
 
 FIELDS = tuple(name for name in Scenario.__dataclass_fields__ if name not in ("read", "files"))
 """All that a scenario asks, in order."""
-
-
-def _own(value: Any) -> Any:
-    """A copy of a plain dictionary, list or set, down to what is none of them; a whole number of numpy is an int."""
-    if isinstance(value, np.integer):
-        return int(value)
-    if type(value) is dict:
-        return {key: _own(each) for key, each in value.items()}
-    if type(value) is list:
-        return [_own(each) for each in value]
-    return set(value) if type(value) is set else value
-
-
-def _own_policy(policy: Policy) -> Policy:
-    same = copy(policy)
-    vars(same).update(_own(vars(same)))
-    return same
 
 
 def scenario_of(**fields: Any) -> Scenario:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from simulator.columns import Ints, read_only
+from simulator.columns import Ints
+from simulator.frozen import Kept
 from simulator.ledger import Ledger, kv_ledger, slot_ledger
 from simulator.levels import Levels, kv_levels, slot_levels
 from simulator.memory import UNLIMITED, Memory
@@ -15,7 +16,7 @@ from simulator.slots import Gaps, Slots, gaps_between, is_unlimited
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
+class Served(Kept):
     """One replica's part of a run.
 
     Attributes:
@@ -35,9 +36,6 @@ class Served:
     memory: Memory
     answered: Ints
     left: Ints
-
-    def __post_init__(self) -> None:
-        read_only(self)
 
     @cached_property
     def gaps(self) -> Gaps:

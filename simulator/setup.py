@@ -27,6 +27,7 @@ from cost_models import (
 )
 from simulator.deployment import Deployment
 from simulator.errors import choose
+from simulator.frozen import Frozen, Kept, own_copy
 from simulator.gate import Rows, rows_for_engine, rows_for_model
 from simulator.kinds import PROFILE, SHAPE, meant_as
 from simulator.memory.base import UNLIMITED
@@ -45,7 +46,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Setup:
+class Setup(Kept):
     """A scenario, resolved.
 
     Attributes:
@@ -55,10 +56,10 @@ class Setup:
         declared: Declared lengths, and how many outputs they cut.
         rows: Its requests, and what the gate says of each.
         deployment: Facts for the policy.
-        policy: With every knob filled in.
         pool: The four terms of the KV pool; None where the capacity was given.
         model: The model's shape.
         cost: The price of a step.
+        policy: With every knob filled in; a copy for whoever asks.
         noise: What draws how long the steps of a replica last, by its number; None: as long as they cost.
         scheduling: What the scheduler adds to a step, in ns: (constant, for each request that runs).
         request_overhead: What a request spends outside the engine's steps, in ns.
@@ -73,16 +74,16 @@ class Setup:
     declared: Declared
     rows: Rows
     deployment: Deployment
-    policy: Policy
     pool: KvPool | None
     model: ModelSpec
     cost: CostModel
+    policy: Policy = own_copy()
     noise: Callable[[int], Noise] | None = None
     scheduling: tuple[int, int] = (0, 0)
     request_overhead: int = 0
     truncated: int = 0
     patience: Patience = field(default_factory=Patience)
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=Frozen)
 
     @property
     def prompt(self) -> Ints:
@@ -134,7 +135,7 @@ def prepare(scenario: Scenario) -> Setup:
     whole = held(scenario)
     with unchanged(whole):
         setup = _resolved(whole)
-    return replace(setup, scenario=replace(scenario), files=files_of(whole))    # nobody else holds its mappings
+    return replace(setup, scenario=scenario, files=files_of(whole))
 
 
 def _resolved(scenario: Scenario) -> Setup:
@@ -156,8 +157,8 @@ def _resolved(scenario: Scenario) -> Setup:
     deployment = _deployment(scenario, capacity, model_len, rows)
     cost = cost_of(scenario)
     overhead = _request_overhead(scenario, cost)
-    return Setup(scenario, source.digest, trace, declared, rows, deployment, resolved(asked, deployment), pool, model,
-                 cost, _noise(scenario, cost), scheduling(scenario, asked.name), overhead, cut,
+    return Setup(scenario, source.digest, trace, declared, rows, deployment, pool, model, cost,
+                 resolved(asked, deployment), _noise(scenario, cost), scheduling(scenario, asked.name), overhead, cut,
                  patience_of(scenario, streams=asked.streams, overhead=overhead))
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.columns import Ints, read_only
+from simulator.columns import Ints
+from simulator.frozen import Kept
 from simulator.memory import UNLIMITED, Memory
 from simulator.record import Record
 from simulator.setup import Setup
@@ -56,7 +57,7 @@ def is_unlimited(setup: Setup) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Gaps:
+class Gaps(Kept):
     """The times between steps in which none runs, in ns.
 
     Attributes:
@@ -71,9 +72,6 @@ class Gaps:
     end: Ints
     in_slots: Ints
     waited_from: Ints
-
-    def __post_init__(self) -> None:
-        read_only(self)
 
 
 def gaps_between(record: Record, left: Ints, there: tuple[int, int]) -> Gaps:

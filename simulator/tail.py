@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from simulator.columns import Ints
 from simulator.distribution import Distribution
+from simulator.frozen import Kept
 from simulator.limits import waited
 from simulator.record import Record
 from simulator.timeline import Timeline
@@ -37,7 +38,7 @@ CAUSES: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Tail:
+class Tail(Kept):
     """What held up the first tokens that came last.
 
     Attributes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.columns import read_only
+from simulator.frozen import Kept
 from simulator.record import Record
 from simulator.setup import Setup
 
@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Timeline:
+class Timeline(Kept):
     """One entry a finished request, in the order of the trace. All instants are ns on the clock of the run.
 
     Attributes:
@@ -45,9 +45,6 @@ class Timeline:
     left: Ints
     preemptions: Ints
     streams: bool
-
-    def __post_init__(self) -> None:
-        read_only(self)
 
     def __len__(self) -> int:
         return len(self.request)

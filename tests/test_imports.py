@@ -16,8 +16,8 @@ MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "co
 MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupancy trace_events throughput metrics "
             "doors limits tail filling fullness frames saved summary cluster served tenancy balance details measured "
             "display facts remarks run_tables plausible")
-LAYERS = ["errors version starting guard documents distribution tables account columns counting areas statistics "
-          "ranked weighed",
+LAYERS = ["errors version starting guard documents frozen distribution tables account columns counting areas "
+          "statistics ranked weighed",
           "request record", "batch", "memory checks",
           "step deployment recorder patience conversations", "clients standing", "policies",
           "measure events stretch contract", "progress holders", "step_rules", "inspection", "pricing", "passes",

@@ -18,6 +18,19 @@ NAMES = ("tenant", "session")
 COLUMNS = (*LEAST, *NAMES, "hash_ids")
 
 
+class ReadOnly:
+    """Base of dataclasses into whose arrays nobody writes, nor into those of a copy or a pickle, which forget that."""
+
+    def __post_init__(self) -> None:
+        self.__setstate__(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        for values in state.values():
+            if isinstance(values, np.ndarray):
+                values.setflags(write=False)
+
+
 def picked(values: Any, rows: Int64) -> Any:
     """These rows of a column, in this order."""
     if isinstance(values, tuple):

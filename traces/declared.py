@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traces.arrivals import LONGEST_NS
+from traces.columns import ReadOnly
 from traces.errors import TraceError, shown
 from traces.trace import Trace
 
@@ -23,7 +24,7 @@ _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
-class Declared:
+class Declared(ReadOnly):
     """What each request declares, and its output after cuts, row by row as in the trace.
 
     max_tokens, output: int64 tokens, read-only.
@@ -40,9 +41,6 @@ class Declared:
     rule: str
     default: int | None = None
 
-    def __post_init__(self) -> None:
-        for values in (self.max_tokens, self.output):
-            values.setflags(write=False)
 
 
 def declare(trace: Trace, rule: str | int | None, max_model_len: int | None) -> Declared:

@@ -10,18 +10,17 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from traces.columns import ReadOnly
+
 Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Ragged:
+class Ragged(ReadOnly):
     """Row i is `values[starts[i]:starts[i + 1]]`; both arrays are read-only."""
 
     values: Int64
     starts: Int64
-
-    def __post_init__(self) -> None:
-        self._freeze()
 
     @classmethod
     def of(cls, rows: Iterable[Iterable[int]]) -> "Ragged":
@@ -67,12 +66,3 @@ class Ragged:
 
     def __repr__(self) -> str:
         return f"<Ragged: {len(self.values):,} integers in {len(self):,} rows>"
-
-    def __setstate__(self, state: dict[str, Int64]) -> None:
-        """Restore from a pickle or a copy, which both forget that the arrays are read-only."""
-        self.__dict__.update(state)
-        self._freeze()
-
-    def _freeze(self) -> None:
-        self.values.setflags(write=False)
-        self.starts.setflags(write=False)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from traces.arrivals import LONGEST_NS, SECOND, gamma_arrivals, is_number
-from traces.columns import COLUMNS, LEAST, Int64, frozen, picked
+from traces.columns import COLUMNS, LEAST, Int64, ReadOnly, frozen, picked
 from traces.describe import describe
 from traces.digest import digest
 from traces.display import show, text
@@ -22,7 +22,7 @@ from traces.report import MADE_IN_MEMORY, ReadReport
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trace:
+class Trace(ReadOnly):
     """Requests in order of arrival, in read-only columns of one length.
 
     arrival: ns, never negative, never decreasing; readers and stand-ins put the first row at 0.
@@ -91,13 +91,6 @@ class Trace:
             raise TraceError(f"trace {self.name!r}: column parent must name an earlier row, or -1")
         if self.shared is not None and np.any(self.shared > self.prompt):
             raise TraceError(f"trace {self.name!r}: column shared must not exceed the prompt")
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore from a pickle or a copy, which both forget that the arrays are read-only."""
-        self.__dict__.update(state)
-        for values in state.values():
-            if isinstance(values, np.ndarray):
-                values.setflags(write=False)
 
     def __len__(self) -> int:
         return len(self.arrival)

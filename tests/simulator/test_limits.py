@@ -90,7 +90,7 @@ def test_the_batch_over_time_is_what_computes_new_tokens() -> None:
     """Two at once for three steps, then nobody until 6000, then one for three steps: thirds of 9000 ns."""
     found = ran([(0, 4, 3), (0, 4, 3), (6000, 4, 3)])
     whole = Fullness.of([found.record], np.array([0, 3000, 6000, 9000]))
-    assert (whole.ends, whole.sequences) == ([3e-6, 6e-6, 9e-6], [2, 0, 1])
+    assert (whole.ends, whole.sequences) == ((3e-6, 6e-6, 9e-6), (2, 0, 1))
     assert whole.drawn() == "█ ▄"
     assert found.fullness is not None
     assert len(found.fullness.sequences) == BINS

@@ -268,18 +268,15 @@ def test_what_never_ends_is_not_digested(tmp_path: Path, field: str, name: str, 
         prepare(Scenario(num_prompts=2, **{field: f"{tmp_path / name}{more}"}))    # type: ignore[arg-type]
 
 
-def test_what_the_caller_changes_later_changes_no_scenario_and_no_result() -> None:
+def test_what_the_caller_changes_later_changes_no_scenario() -> None:
     knobs: dict[str, Any] = {"max_num_seqs": 4}
     columns, policy = {"arrival": "t"}, StaticBatching(max_batch_size=3)
     named = Scenario(num_prompts=5, knobs=knobs, goodput=(limits := {"ttft": 500.0}))
     made, read = Scenario(num_prompts=5, policy=policy), Scenario(trace="t.csv", reading={"columns": columns})
     results = [run(each).to_json() for each in (named, made)]
-    kept = run(named)
     knobs["max_num_seqs"], policy.max_batch_size, columns["arrival"], limits["ttft"] = 1, 1, "x", 1.0
     assert [run(each).to_json() for each in (named, made)] == results
     assert read.reading == {"columns": {"arrival": "t"}}
-    named.knobs["max_num_seqs"] = 2    # type: ignore[index]
-    assert kept.to_json() == results[0]
 
 
 def test_equal_scenarios_have_equal_hashes() -> None:
