@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import inf, isnan
 
+import numpy as np
+
 from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED
 
@@ -12,18 +14,22 @@ FARTHEST = 1e8
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number other than NaN; true and false are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and not isnan(value)
+    """Whether it is a number other than NaN; true and false are none, a whole number of numpy is one."""
+    return isinstance(value, int | float | np.integer) and not isinstance(value, bool) and not isnan(value)
 
 
-def count(name: str, value: object, least: int = 1) -> None:
-    """Refuse what is set but no whole number of at least `least` within 64 bits."""
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+def whole(name: str, value: object, least: int = 1) -> int:
+    """The whole number of at least `least` within 64 bits, one of numpy as an int; what is none is refused."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
     if value > UNLIMITED:
         raise InputError(f"{name} must be at most {UNLIMITED} or inf, not {value}")
+    return int(value)
+
+
+def count(name: str, value: object, least: int = 1) -> int | None:
+    """The same, where it need not be set."""
+    return None if value is None else whole(name, value, least)
 
 
 def above_zero(name: str, value: object) -> None:

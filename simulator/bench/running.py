@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
+from simulator import checks
 from simulator.bench import report
 from simulator.bench.measuring import Measurement, measure_apart
 from simulator.bench.workloads import WORKLOADS, Case
-from simulator.errors import InputError, choose
+from simulator.errors import choose
 from simulator.policies.making import policy_class
 from simulator.scenario import Scenario
 from simulator.tables import Table
@@ -61,8 +62,7 @@ def bench(workloads: Iterable[str] | None = None, *, policies: Iterable[str] | N
         seed: Of everything drawn.
         progress: See Progress.
     """
-    if repeat is not None and (isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1):
-        raise InputError(f"repeat must be a whole number of at least 1, not {repeat!r}")
+    repeat, seed = checks.count("repeat", repeat), checks.whole("seed", seed, 0)
     asked, done = cases(workloads, policies, quick, seed), []
     for number, case in enumerate(asked):
         if progress:

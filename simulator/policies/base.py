@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from operator import index
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
+from simulator import checks
 from simulator.deployment import Deployment
 from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED, Lengths, Memory
@@ -44,6 +48,12 @@ class Policy:
     steady: ClassVar[bool] = False
     streams: ClassVar[bool] = True
     unit: ClassVar[str] = "one step"
+
+    def __post_init__(self) -> None:
+        """Keep whole numbers of numpy as Python's; a subclass with checks of its own calls this first."""
+        for name, value in vars(self).items():
+            if isinstance(value, np.integer):
+                setattr(self, name, int(value))
 
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | Wait | None:
         """What to run at `now` (nanoseconds): a Step, a Wait, or None to sleep until a request arrives."""
@@ -146,9 +156,13 @@ def positive(policy: Policy, *names: str) -> None:
         value = getattr(policy, name)
         if value is None and "None" in str(type(policy).__dataclass_fields__[name].type):
             continue
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(f"{policy.name}: {name} must be a whole number of at least 1, not {value!r}")
-        at_most(policy, name, UNLIMITED)
+        checks.whole(f"{policy.name}: {name}", value)
+
+
+def not_negative(policy: Policy, *names: str) -> None:
+    """Refuse knobs that are no whole number of at least 0 within 64 bits."""
+    for name in names:
+        checks.whole(f"{policy.name}: {name}", getattr(policy, name), 0)
 
 
 def at_most(policy: Policy, name: str, bound: int) -> None:
@@ -178,7 +192,8 @@ def whole_numbers(policy: Policy, name: str) -> None:
     if value is None:
         return
     try:
-        numbers = tuple(int(each) for each in listed if not isinstance(each, bool | float))
+        numbers = tuple(int(each) if isinstance(each, str) else index(each) for each in listed
+                        if not isinstance(each, bool))
     except (TypeError, ValueError):
         numbers = ()
     if not numbers or len(numbers) < len(listed) or not 1 <= min(numbers) <= max(numbers) <= UNLIMITED:

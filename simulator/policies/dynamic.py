@@ -18,7 +18,7 @@ from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED, Lengths, Memory
 from simulator.memory.contiguous import RESERVES, Contiguous, Reserve
 from simulator.memory.spaces import SPACES
-from simulator.policies.base import one_of, positive, whole_numbers
+from simulator.policies.base import at_most, not_negative, one_of, positive, whole_numbers
 from simulator.policies.whole_batch import WholeBatch, usual_size
 from simulator.step import Queue, Step, Wait
 
@@ -56,14 +56,13 @@ class DynamicBatching(WholeBatch):
     _looked: int = field(default=0, init=False, repr=False)             # when the batcher last looked at the queue
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive(self, "max_batch_size")
         whole_numbers(self, "preferred_batch_size")
         one_of(self, "reserve", RESERVES)
         one_of(self, "placement", tuple(SPACES))
-        delay = self.max_queue_delay_microseconds
-        if isinstance(delay, bool) or not isinstance(delay, int) or not 0 <= delay <= UNLIMITED // 1000:
-            raise InputError("dynamic: max_queue_delay_microseconds must be a whole number of at least 0 and at most "
-                             f"{UNLIMITED // 1000}, not {delay!r}")
+        not_negative(self, "max_queue_delay_microseconds")
+        at_most(self, "max_queue_delay_microseconds", UNLIMITED // 1000)
 
     def resolve(self, deployment: Deployment) -> Self:
         size = self.max_batch_size or usual_size(deployment, self.reserve)

@@ -37,6 +37,7 @@ class FasterTransformer(WholeBatch):
     max_model_len: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive(self, "max_batch_size", "max_model_len")
 
     def resolve(self, deployment: Deployment) -> Self:

@@ -103,6 +103,7 @@ class Hybrid(Policy):
     _rule: StaticBatching | Vllm = field(default_factory=Vllm, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         one_of(self, "granularity", ("batch", "step"))
         one_of(self, "reserve", (*RESERVES, "paged"))
         one_of(self, "prefill", ("alone", "mixed"))

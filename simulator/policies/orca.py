@@ -53,6 +53,7 @@ class Orca(Policy):
     max_model_len: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive(self, "max_bs", "pipeline_stages", "n_slots", "max_model_len")
         one_of(self, "reserve", RESERVES)
         one_of(self, "placement", tuple(SPACES))

@@ -56,6 +56,7 @@ class StaticBatching(WholeBatch):
     _began: dict[int, int] = field(default_factory=dict, init=False, repr=False)    # request -> tokens it began with
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive(self, "max_batch_size", "run_to")
         one_of(self, "reserve", RESERVES)
         one_of(self, "placement", tuple(SPACES))

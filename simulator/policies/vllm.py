@@ -15,7 +15,7 @@ from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED, Lengths, Memory
 from simulator.memory.paged import Paged
 from simulator.memory.prefix import PrefixCached
-from simulator.policies.base import Policy, at_most, flag, one_of, positive
+from simulator.policies.base import Policy, at_most, flag, not_negative, one_of, positive
 from simulator.policies.vllm_priority import by_priority, serve_by_urgency
 from simulator.request import Request
 from simulator.step import Queue, Step
@@ -61,13 +61,12 @@ class Vllm(Policy):
     max_model_len: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive(self, "max_num_seqs", "max_num_batched_tokens", "block_size", "max_model_len")
         at_most(self, "block_size", LARGEST_BLOCK)
         flag(self, "enable_chunked_prefill", "enable_prefix_caching", "scheduler_reserve_full_isl")
         one_of(self, "scheduling_policy", ("fcfs", "priority"))
-        if not isinstance(self.long_prefill_token_threshold, int) or self.long_prefill_token_threshold < 0:
-            raise InputError("vllm: long_prefill_token_threshold must be a whole number of at least 0, "
-                             f"not {self.long_prefill_token_threshold!r}")
+        not_negative(self, "long_prefill_token_threshold")
         if not isinstance(self.watermark, int | float) or not 0 <= self.watermark < 1:
             raise InputError(f"vllm: watermark must be at least 0 and below 1, not {self.watermark!r}")
 

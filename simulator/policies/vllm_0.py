@@ -49,6 +49,7 @@ class Vllm0(Policy):
     kv_bytes_per_token: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive(self, "max_num_seqs", "max_num_batched_tokens", "block_size", "kv_bytes_per_token")
         one_of(self, "preemption_mode", ("recompute", "swap"))
         if not isinstance(self.watermark, int | float) or not 0 <= self.watermark < 1:

@@ -41,7 +41,7 @@ def replications(scenario: Scenario, count: int) -> Replications:
 
     Raises InputError for fewer than two, or for a trace with fewer requests than windows.
     """
-    checks.count("replications", count, LEAST)
+    count = checks.whole("replications", count, LEAST)
     if is_drawn(scenario):
         found = tuple(as_read(each) for each in seeds(scenario, count))
         return Replications(found, seed_words(found))

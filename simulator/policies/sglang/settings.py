@@ -15,7 +15,7 @@ from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED, Lengths, Memory
 from simulator.memory.paged import Paged
 from simulator.memory.radix import Radix
-from simulator.policies.base import Policy, flag, one_of, positive
+from simulator.policies.base import Policy, flag, not_negative, one_of, positive
 from simulator.policies.sglang import defaults
 from simulator.policies.sglang.orders import ORDERS
 
@@ -60,18 +60,13 @@ class Settings(Policy):
     random_seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive(self, "max_running_requests", "max_prefill_tokens", "chunked_prefill_size", "page_size",
                  "context_length", "prefill_max_requests")
         one_of(self, "schedule_policy", tuple(ORDERS))
         flag(self, "enable_mixed_chunk", "disable_radix_cache", "ignore_eos")
-        self._at_least_0("prefill_decode_interval", "random_seed")
+        not_negative(self, "prefill_decode_interval", "random_seed")
         self._share("schedule_conservativeness", "init_new_token_ratio")
-
-    def _at_least_0(self, *names: str) -> None:
-        for name in names:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= UNLIMITED:
-                raise InputError(f"sglang: {name} must be a whole number of at least 0, not {value!r}")
 
     def _share(self, *names: str) -> None:
         for name in names:

@@ -74,6 +74,7 @@ class TensorRtLlm(Policy):
     pushed_out: list[Request] = field(default_factory=list, init=False, repr=False)    # who generates, but not now
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive(self, "max_batch_size", "max_num_tokens", "tokens_per_block")
         at_most(self, "tokens_per_block", LARGEST_BLOCK)
         one_of(self, "capacity_scheduler_policy", tuple(RULES))

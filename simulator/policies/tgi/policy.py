@@ -73,6 +73,7 @@ class Tgi(Policy):
     _loop: Chunked | WholePrompts | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive(self, "max_concurrent_requests", "max_batch_prefill_tokens", "max_batch_total_tokens",
                  "max_input_tokens", "max_batch_size", "max_waiting_tokens", "block_size")
         flag(self, "requires_padding", "quirk_phantom_prefix")

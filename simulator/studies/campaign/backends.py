@@ -30,7 +30,7 @@ class Backend:
 
     def __post_init__(self) -> None:
         choose("backend", self.name, BACKENDS)
-        checks.count("workers", self.workers)
+        object.__setattr__(self, "workers", checks.whole("workers", self.workers))
         if self.name == "dask" and not self.address:
             raise InputError("backend dask needs the address of its scheduler: give --scheduler tcp://HOST:8786")
         if self.name == "local" and self.address:

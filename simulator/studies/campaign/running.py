@@ -44,7 +44,7 @@ def campaign(points: Mapping[str, Scenario], measure: Callable[[Scenario], T], *
         InputError: The cluster cannot be reached, or the store not be written; what was measured is kept.
         FileChanged: A file that the points name changed meanwhile, or is another one where they run.
     """
-    checks.count("retries", retries, 0)
+    retries = checks.whole("retries", retries, 0)
     return _Campaign(with_traces(points), measure, backend or Backend(), store, retries, told).answer()
 
 

@@ -72,14 +72,12 @@ def question_of(scenario: Scenario, *, attainment: float = ATTAINMENT, slo: Sequ
     checks.above_zero("confidence", confidence)
     if confidence >= 1:
         raise InputError(f"confidence must be below 1, not {confidence}: 0.95 is usual")
-    for name, value in (("max_gpus", max_gpus), ("replications", replications)):
-        checks.count(name, value)
-    for size in tensor_parallel_sizes:
-        checks.count("tensor_parallel_sizes", size)
+    max_gpus, replications = checks.count("max_gpus", max_gpus), checks.whole("replications", replications)
+    sizes = tuple(dict.fromkeys(checks.whole("tensor_parallel_sizes", size) for size in tensor_parallel_sizes))
     types = tuple(choose("GPU", gpu, GPUS) for gpu in dict.fromkeys(gpus)) or (scenario.gpu,)
     if scenario.prices and (missing := [gpu for gpu in types if gpu not in scenario.prices]):
         raise InputError(f"there is no price for {' and '.join(missing)}: give --prices "
                          f"{','.join(f'{gpu}=DOLLARS' for gpu in missing)}, or none at all")
     return Question(scenario, objectives_of(scenario, attainment, slo), confidence, find, types,
-                    tuple(dict.fromkeys(tensor_parallel_sizes)) or (scenario.tensor_parallel_size,), max_gpus,
+                    sizes or (scenario.tensor_parallel_size,), max_gpus,
                     replications if is_random(scenario) else 1)

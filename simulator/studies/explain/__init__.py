@@ -168,13 +168,13 @@ def _choose(request: int | str, story: Mapping[str, Result]) -> int:
             raise InputError("nobody ran, so there is nobody to follow: look at the trace with `batchsim trace "
                              "describe`")
         request = found
-    if isinstance(request, str | bool) or not 0 <= request < rows:
+    if isinstance(request, str | bool) or request != int(request) or not 0 <= request < rows:
         raise InputError(f"request must be shortest or a row of the {rows:,} used, from 0 on, not {request!r}: give "
                          "num_prompts to use more")
     for label, result in story.items():
         if not result.has_finished(request):
             raise InputError(f"request {request} gets no answer from {label}: follow another one")
-    return request
+    return int(request)
 
 
 def _used(whole: Trace, scenario: Scenario) -> str:

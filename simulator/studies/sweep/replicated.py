@@ -26,7 +26,7 @@ def replicated(base: Scenario, making: Making, count: int) -> tuple[dict[str, Va
     Where chance makes the traffic of the first point, all of them have seeds that follow their own, else windows of
     their traces.
     """
-    checks.count("replications", count, LEAST)
+    count = checks.whole("replications", count, LEAST)
     points = making(base)
     drawn = is_drawn(next(iter(points.values())).scenario)
     points = points if drawn else making(as_read(base))    # to be cut, each trace is read first

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from simulator import checks
 from simulator.account import Account
 from simulator.errors import InputError, choose
+from simulator.frozen import frozen
 from simulator.metrics import METRICS, json_keys
 from simulator.scenarios.held import together
 from simulator.studies.campaign import Found
@@ -86,6 +88,7 @@ def tune(space: Space, *, trials: int = TRIALS, objective: str | None = None, se
     """
     if "seed" in space:
         raise InputError("tuning looks for the best settings, and the best seed is luck: leave seed out")
+    trials, seed = checks.whole("trials", trials, 0), checks.whole("seed", seed, 0)
     kinds = {name: _distribution(values) for name, values in space.items()}
     study, search = _study(seed), _Search(_objective(objective, options), trials, told, {**options, "seed": seed})
     search.run([{}])
@@ -144,8 +147,8 @@ def _study(seed: int) -> Any:
 def _distribution(values: Sequence[Any] | Span) -> Any:
     kinds = _optuna().distributions
     if not isinstance(values, tuple):
-        return kinds.CategoricalDistribution(values)
-    low, high = values
+        return kinds.CategoricalDistribution(frozen(values))
+    low, high = frozen(values)
     kind = kinds.IntDistribution if isinstance(low, int) and isinstance(high, int) else kinds.FloatDistribution
     return kind(low, high, log=low > 0 and high >= WIDE * low)
 

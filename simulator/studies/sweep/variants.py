@@ -52,7 +52,7 @@ class Variant:
 def grid(vary: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """All combinations, the last name running fastest."""
     for name, values in vary.items():
-        if not values:
+        if not len(values):
             raise InputError(f"{name} is varied over no value: give some, such as {name}=1,2,4")
     return [dict(zip(vary, combination, strict=True)) for combination in product(*vary.values())]
 
