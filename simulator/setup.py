@@ -134,8 +134,7 @@ def prepare(scenario: Scenario) -> Setup:
     """
     whole = held(scenario)
     with unchanged(whole):
-        setup = _resolved(whole)
-    return replace(setup, scenario=scenario, files=files_of(whole))
+        return replace(_resolved(whole), scenario=scenario, files=files_of(whole))
 
 
 def _resolved(scenario: Scenario) -> Setup:

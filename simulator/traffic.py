@@ -45,8 +45,7 @@ def as_read(scenario: Scenario) -> Scenario:
         return scenario
     scenario = held(scenario)
     with unchanged(scenario):
-        read = read_trace(scenario)
-    return held(scenario.but(read=read), large=True)
+        return held(scenario.but(read=read_trace(scenario)), large=True)
 
 
 def with_trace(scenario: Scenario, trace: Trace) -> Scenario:

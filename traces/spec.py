@@ -94,6 +94,13 @@ def read_spec(path: Path) -> Spec:
     return spec_of(given, path.name)
 
 
+def files_in_spec(path: Path) -> tuple[str, ...]:
+    """The files that the spec in a YAML file names; raises TraceError where it cannot be read."""
+    given = read_yaml(path)
+    found = (_beside(path, value) for value in (given.values() if isinstance(given, Mapping) else ()))
+    return tuple(value["file"] for value in found if isinstance(value, Mapping) and isinstance(value.get("file"), str))
+
+
 def generate(spec: Spec, seed: int = 0, kind: str = "generated") -> Trace:
     """The trace of a spec, drawn with `seed`; lengths and arrivals have a stream of chance each.
 

@@ -6,6 +6,8 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, get_origin
@@ -13,11 +15,14 @@ from typing import ClassVar, get_origin
 from simulator.documents import bytes_of, short_digest
 from simulator.errors import InputError, choose, file_changed
 from simulator.policies.base import Policy
+from simulator.policies.beside import beside
 
 LOG = logging.getLogger(__name__)
 """Hears the path of each file before its code is run, at level INFO."""
 PREFIX = "batchsim_policy_"
 """Modules made from policy files are called so; it tells a user's fault from ours."""
+_RUN: dict[str, str] = {}
+"""Digests of modules beside policy files, by path, as they were run: Python runs each once, whatever becomes of it."""
 
 
 def load_policy(reference: str, digest: str | None = None) -> type[Policy]:
@@ -60,6 +65,11 @@ def digest_run(kind: type[Policy]) -> str:
     return kind.__module__.removeprefix(PREFIX).partition("_")[0]
 
 
+def modules_run(path: str) -> dict[str, str]:
+    """Digests, by path, of the modules beside a policy file that have been run, as they were then."""
+    return {each: _RUN[place] for each in beside(path) if (place := os.path.realpath(each)) in _RUN}
+
+
 def _module_of(path: Path, digest: str | None) -> ModuleType:
     """The file, run as a module; the one at hand while the file is unchanged, or if it is the one asked for."""
     if digest is None or _name(path, digest) not in sys.modules:
@@ -83,6 +93,7 @@ def _run(path: Path, source: bytes, name: str) -> None:
     LOG.info("%s", path)
     module = sys.modules[name] = ModuleType(name)
     module.__file__ = str(path)
+    before = _digests(path)
     try:
         exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:
@@ -91,6 +102,25 @@ def _run(path: Path, source: bytes, name: str) -> None:
     except BaseException:
         del sys.modules[name]
         raise
+    finally:
+        _note(before)
+
+
+def _digests(path: Path) -> dict[str, str]:
+    """Of the modules beside a policy file, by where they really are."""
+    found = {}
+    for each in beside(str(path)):
+        with suppress(InputError):
+            found[os.path.realpath(each)] = short_digest(bytes_of(each))
+    return found
+
+
+def _note(digests: Mapping[str, str]) -> None:
+    """Remember of these modules those that have been run, the first time that they are met."""
+    if digests:
+        files = (getattr(each, "__dict__", {}).get("__file__") for each in list(sys.modules.values()))
+        there = {os.path.realpath(file) for file in files if isinstance(file, str)}
+        _RUN.update((place, digest) for place, digest in digests.items() if place in there and place not in _RUN)
 
 
 def _where(path: Path, error: BaseException) -> str:

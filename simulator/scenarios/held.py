@@ -14,10 +14,10 @@ from typing import Any
 
 from simulator.errors import file_changed
 from simulator.policies import Policy
-from simulator.policies.loading import digest_run
+from simulator.policies.loading import digest_run, modules_run
 from simulator.policies.making import reference_of
 from simulator.scenario import Scenario
-from simulator.scenarios.named import digest_now, digests, paths_of
+from simulator.scenarios.named import as_it_is, digest_now, digests, paths_of
 
 TRACES = ("trace", "mix")
 FILED = (*TRACES, "policy", "model", "cost_model")
@@ -63,17 +63,21 @@ def together(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]
 def unchanged(scenario: Scenario, *names: str) -> Iterator[None]:
     """Read meanwhile the files of these fields, of all if none is named.
 
-    Raises FileChanged where one of them is not, before or afterwards, what the scenario holds. What is at hand already
-    is not looked at.
+    Raises FileChanged where one of them is not, before or afterwards, what the scenario holds, or, where that is too
+    large to be digested before, is not the same by its times and sizes. What is at hand already is not looked at.
     """
     fields = {name: getattr(scenario, name) for name in names or unread(scenario)}
     _check(scenario, fields)
+    before = {path: as_it_is(path) for path in chain(*paths_of(fields).values()) if path not in scenario.files}
     try:
         yield
     except Exception:
         _check(scenario, fields)    # which explains whatever went wrong
         raise
     _check(scenario, fields)
+    for path, there in before.items():
+        if there and there != as_it_is(path):
+            raise file_changed(path)
 
 
 def _check(scenario: Scenario, fields: Mapping[str, Any]) -> None:
@@ -83,8 +87,9 @@ def _check(scenario: Scenario, fields: Mapping[str, Any]) -> None:
 
 
 def _run_already(scenario: Scenario) -> dict[str, str]:
-    """The digest of the policy's code, where the policy is an object from a file."""
+    """The digests of the policy's code that has been run: of modules beside its file, of the file for an object."""
     policy = scenario.policy
-    if not isinstance(policy, Policy) or ".py:" not in (reference := reference_of(policy) or ""):
+    file = named_policy(scenario).rpartition(":")[0]
+    if not file.endswith(".py"):
         return {}
-    return {reference.rpartition(":")[0]: digest_run(type(policy))}
+    return modules_run(file) | ({file: digest_run(type(policy))} if isinstance(policy, Policy) else {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -12,10 +13,14 @@ from typing import Any
 
 import traces
 from simulator.documents import DIGITS, MOST_BYTES, short_digest
-from traces.standins import names
+from simulator.policies.beside import beside
+from traces.spec import files_in_spec
+from traces.standins import OWN, names
 
 MOST_FILES, MOST_IN_FOLDER = 100_000, 64 << 30
 """Files of a folder, and their bytes."""
+MOST_SEEN = 10_000
+"""Files of a folder that are looked at without being read."""
 RECENT_NS = 2 * 10 ** 9
 """A file that was changed no longer ago is read anew each time."""
 
@@ -40,19 +45,32 @@ def paths_of(fields: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _trace_files(given: Any) -> Iterator[str]:
-    """What is neither bundled nor public; a drawn one names its spec."""
+    """What is neither bundled nor public; a drawn one names its spec, and that the files with lengths."""
     for name in given:
         if isinstance(name, str) and not _is_known(name):
-            yield name.removeprefix("gen:")
+            yield (path := name.removeprefix(OWN))
+            if name.startswith(OWN):
+                yield from _behind(path, *as_it_is(path))
 
 
 def _is_known(name: str) -> bool:
     return name in names() or name in traces.catalogue()
 
 
+@lru_cache(maxsize=64)
+def _behind(spec: str, *as_it_is: object) -> tuple[str, ...]:
+    """The files that a spec names; none where it cannot be read, which is for its reader to complain of."""
+    try:
+        return files_in_spec(Path(spec)) if as_it_is else ()
+    except traces.TraceError:
+        return ()
+
+
 def _code(policy: Any) -> Iterator[str]:
+    """A policy file, and the modules beside it that it imports."""
     if isinstance(policy, str) and ".py" in policy:
-        yield policy.rpartition(":")[0]
+        yield (path := policy.rpartition(":")[0])
+        yield from beside(path)
 
 
 def _yaml(name: Any) -> Iterator[str]:
@@ -72,6 +90,24 @@ def _is_small(place: Path) -> bool:
     return place.is_file() and place.stat().st_size <= MOST_BYTES
 
 
+def as_it_is(path: str) -> tuple[object, ...]:
+    """What tells a file from what it was before, or a folder by its files, without reading them; nothing if neither is
+    there. Of a folder with very many files, the first ones found.
+    """
+    place = Path(path)
+    try:
+        if place.is_dir():
+            return tuple((str(each), as_it_is(str(each))) for each in islice(place.rglob("*"), MOST_SEEN)
+                         if each.is_file())
+        return _times(place.stat()) if place.is_file() else ()
+    except (OSError, ValueError):
+        return ()
+
+
+def _times(stat: os.stat_result) -> tuple[int, ...]:
+    return stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
+
+
 def digest_of(path: str) -> str | None:
     """The first digits of the SHA-256 of a file, or of the names and digests of all files in a folder; None for what
     is neither, and for a folder with more in it than any trace has.
@@ -89,7 +125,7 @@ def digest_of(path: str) -> str | None:
     stat = place.stat()
     if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) < RECENT_NS:
         return _digest(str(place))    # a coarse clock may give the next change the same time
-    return _known_digest(str(place.resolve()), stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
+    return _known_digest(str(place.resolve()), *_times(stat))
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from simulator.scenario import READ_FROM, Scenario
-from simulator.scenarios.held import held, unchanged
+from simulator.scenarios.held import files_of, held, unchanged
 from simulator.traffic import composed
 from traces import Trace
 
@@ -29,10 +29,10 @@ def with_traces(points: Mapping[str, Scenario]) -> dict[str, Scenario]:
         if trace is None:
             if asked not in read:
                 with unchanged(scenario):
-                    read[asked] = composed(scenario)
+                    read[asked], known = composed(scenario), known | files_of(scenario)
             trace = read[asked]
         trace = alike.setdefault((trace.name, trace.digest, trace.report.notes), trace)
-        found[key] = held(scenario.but(read=trace), large=True)
+        found[key] = held(scenario.but(read=trace), known, large=True)
         known |= found[key].files
     return found
 

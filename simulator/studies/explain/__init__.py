@@ -123,7 +123,7 @@ def explain(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
     only_one_replica("explain", scenario)
     with unchanged(scenario):
         whole = read_trace(scenario.but(num_prompts=None))
-    scenario = held(scenario.but(read=whole.head(scenario.num_prompts or len(whole))), large=True)
+        scenario = held(scenario.but(read=whole.head(scenario.num_prompts or len(whole))), large=True)
     told = progress or (lambda done, of: None)
     parts = len(QUESTIONS) + 2
     told(0, parts)
