@@ -2,6 +2,11 @@
 
 Tokens that have KV are lost by preemptions alone, and every other step computes some that never had any, or emits one:
 so a run that makes no progress waits, computes nothing, or preempts. These are counted, and nothing else is.
+
+It is a bound and no proof: a rule with a memory of its own may bring somebody on after any number of steps in vain, and
+none can tell it from one that never will. A rule that preempts, step after step, is ended where nobody has got further
+by a single token between two looks: in LOOKS such steps, and one for each token to be computed again at the first look.
+So somebody must get on within as many steps; whoever never does is ended before twice as many have passed.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ MOST_IDLE = 100_000
 """Plans in a row that compute nothing but rows of finished requests; each may stand for many steps."""
 LOOKS, PLANS = 256, 4096
 """Steps that preempt somebody, and plans of somebody's own policy, from one look at what has been reached to the next,
-beside those that compute again what was lost."""
+beside one for each token to be computed again."""
 
 
 class Progress:

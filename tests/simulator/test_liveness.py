@@ -115,6 +115,17 @@ def test_who_has_lost_much_may_take_as_long_to_compute_it_again() -> None:
     assert looks.steps == 3, "nothing is left to compute again"
 
 
+@pytest.mark.parametrize(("every", "ends"), [(1, None), (3, None), (4, 15), (6, 9), (5000, 6)])
+def test_a_token_from_one_look_to_the_next_is_progress(every: int, ends: int | None) -> None:
+    """There are three steps between them: whoever takes more may be ended, whoever never gets on is by six of them."""
+    request = Request(0, 0, 9000, 9000)
+    looks, said = reach(request), []
+    for step in range(1, 60):
+        request.reuse(1 + step // every)
+        said.append(looks.stands_still())
+    assert (said.index(True) + 1 if any(said) else None) == ends
+
+
 class Slow(Honest):
     """Waits a little before each batch, in many short sleeps."""
 
