@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from simpy import Environment, Event
@@ -17,7 +17,7 @@ from simulator.replica import Replica
 from simulator.routing import Candidates
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Life:
     """The instants of one replica, in ns; None: not yet, or never.
 
@@ -58,8 +58,8 @@ class Fleet:
         self.replicas: list[Replica] = []
         self.lives: list[Life] = []
         self.closed = False
-        self._starting: deque[Life] = deque()    # ordered and not yet ready, oldest first
-        self._served: list[Life] = []            # of `replicas`, by number
+        self._starting: deque[int] = deque()    # places among `lives` of those not yet ready, oldest first
+        self._served: list[int] = []            # of `replicas`, by number
 
     @property
     def size(self) -> int:
@@ -78,23 +78,23 @@ class Fleet:
     def order(self, count: int) -> None:
         """Have so many more replicas, as soon as they have started."""
         for _ in range(count):
-            life = self._born()
-            self._starting.append(life)
-            self._env.timeout(self._delay).callbacks.append(partial(self._started, life))
+            place = self._born()
+            self._starting.append(place)
+            self._env.timeout(self._delay).callbacks.append(partial(self._started, place))
 
     def shrink(self, count: int) -> None:
         """Have so many fewer: of those that are still starting the youngest go first, then of the others."""
         for _ in range(count):
             if self._starting:
-                self._starting.pop().stopped = self._now
+                self._mark(self._starting.pop(), stopped=self._now)
             else:
                 self._drain(self.candidates.serving.bit_length() - 1)
 
     def left(self, number: int) -> None:
         """Take note that a request has left this replica: it stops if it was drained and has no other."""
-        life = self._served[number]
-        if life.drained is not None and not self.candidates.outstanding[number]:
-            life.stopped = self._now
+        place = self._served[number]
+        if self.lives[place].drained is not None and not self.candidates.outstanding[number]:
+            self._mark(place, stopped=self._now)
 
     def close(self) -> None:
         """Say that no request will follow."""
@@ -103,27 +103,31 @@ class Fleet:
             for replica in self.replicas:
                 replica.close()
 
-    def _born(self) -> Life:
+    def _born(self) -> int:
         self.lives.append(Life(self._now))
-        return self.lives[-1]
+        return len(self.lives) - 1
 
-    def _started(self, life: Life, _: Event) -> None:
+    def _mark(self, place: int, **instants: int) -> None:
+        """Write down that one of the lives has come so far."""
+        self.lives[place] = replace(self.lives[place], **instants)
+
+    def _started(self, place: int, _: Event) -> None:
         """A replica that was ordered is ready, unless it was called off, or nobody will need it."""
-        if life.stopped is None and not self.closed:
-            self._starting.remove(life)
-            self._begin_serving(life)
+        if self.lives[place].stopped is None and not self.closed:
+            self._starting.remove(place)
+            self._begin_serving(place)
             if self._on_ready:
                 self._on_ready()
 
-    def _begin_serving(self, life: Life) -> None:
-        life.ready = self._now
+    def _begin_serving(self, place: int) -> None:
+        self._mark(place, ready=self._now)
         number = len(self.replicas)
-        self._served.append(life)
+        self._served.append(place)
         self.replicas.append(self._make(number))
         self.candidates.join(number)
 
     def _drain(self, number: int) -> None:
         self.candidates.leave(number)
-        self._served[number].drained = self._now
+        self._mark(self._served[number], drained=self._now)
         self.replicas[number].close()
         self.left(number)

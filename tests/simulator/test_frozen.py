@@ -15,7 +15,6 @@ from worlds import trace_of
 
 import simulator as sim
 from cost_models import Constant
-from simulator.fleet import Life
 from simulator.frozen import Frozen, frozen
 from simulator.memory import Memory
 from simulator.policies import Policy, StaticBatching, Vllm
@@ -120,7 +119,7 @@ def test_a_policy_object_is_a_copy_in_and_out(clone: Any) -> None:
 def holes(value: Any, path: str = "result", seen: set[int] | None = None) -> Iterator[str]:
     """Paths of what can be written into, among all that can be reached; tables and policies are the caller's own."""
     seen = set() if seen is None else seen
-    if id(value) in seen or isinstance(value, str | bytes | int | float | type | Policy | Memory | Constant | Life):
+    if id(value) in seen or isinstance(value, str | bytes | int | float | type | Policy | Memory | Constant):
         return
     seen.add(id(value))
     if isinstance(value, np.ndarray):
