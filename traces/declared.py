@@ -42,7 +42,6 @@ class Declared(ReadOnly):
     default: int | None = None
 
 
-
 def declare(trace: Trace, rule: str | int | None, max_model_len: int | None) -> Declared:
     """Declared lengths of `trace` under `rule`.
 
