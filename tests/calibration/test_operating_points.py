@@ -46,6 +46,15 @@ def test_wrong_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_figures_without_a_point_of_the_deployment_are_one_line(tmp_path: Path,
+                                                                capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "aic_derived").mkdir()
+    file = tmp_path / "aic_derived" / "silicon_sample_llama31_agg.csv"
+    file.write_text(HEADER + ROWS.replace("vllm", "sglang"))
+    assert main(["--measured", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"calibration: {file} has no point of llama-3.1-70b in fp8 on 4 GPUs under vLLM\n"
+
+
 def test_the_error_is_at_most_a_tenth(shared: Path) -> None:
     pytest.importorskip("aiconfigurator_core", reason="needs the extra 'aic'")
     found = [answer(point) for point in points(shared / "measured")]

@@ -1,8 +1,10 @@
 """The kernel tables of aiconfigurator-core: asked once, kept, and then a table like any other."""
 
+import sys
 from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -120,6 +122,44 @@ def test_what_the_package_has_no_data_of(asked: list[Any], layout: dict[str, str
     with pytest.raises(CostModelError) as caught:
         cost_model("aiconfigurator", **layout)  # type: ignore[arg-type]
     assert str(caught.value).startswith(message)
+
+
+class Unfit(Engine):
+    """An engine whose tables lack something."""
+
+    def decode_step_per_op(self, sequences: int, context: int, osl: int) -> list[tuple[str, float, float, str]]:
+        raise KeyError(f"no kernel of\n  {sequences} sequences")
+
+
+@pytest.mark.parametrize("engine", [Unfit(), ValueError("no tables of\n  this GPU"), Engine()],
+                         ids=lambda each: type(each).__name__)
+def test_what_the_package_raises_is_one_line(engine: Engine | Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package is stood in for whole: what it is asked for, and what it answers."""
+    asked: list[Any] = []
+
+    def compile(*deployment: str, **given: Any) -> Engine:
+        asked.extend((*deployment, given["tp_size"], given["gemm_quant_mode"], given["kvcache_quant_mode"]))
+        if isinstance(engine, Exception):
+            raise engine
+        return engine
+
+    for name in ("aiconfigurator_core", "aiconfigurator_core.sdk", "aiconfigurator_core.sdk.engine"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    sys.modules["aiconfigurator_core.sdk.engine"].EngineHandle = SimpleNamespace(compile=compile)  # type: ignore[attr-defined]
+    monkeypatch.setattr(aic, "version", lambda name: "0.12.0")
+    found = answer_or_complaint()
+    assert asked == ["meta-llama/Meta-Llama-3.1-8B", "h100_sxm", "vllm", 2, "bfloat16", "fp8"]
+    assert found == {Unfit: "no data: 'no kernel of\\n 1 sequences'", ValueError: "no data: no tables of this GPU",
+                     Engine: "a table"}[type(engine)]
+
+
+def answer_or_complaint() -> str:
+    """What comes of asking for one deployment, without the name of it."""
+    try:
+        cost_model("aiconfigurator", model="llama-3.1-8b", gpu="h100-80", kv_dtype="fp8", tensor_parallel_size=2)
+    except CostModelError as error:
+        return str(error).replace("aiconfigurator has no data of llama-3.1-8b on 2 x h100-80 (bf16, KV fp8)", "no data")
+    return "a table"
 
 
 @needs_package

@@ -1,47 +1,29 @@
-"""How much of each package the tests run, by statements and branches, and why the rest is not.
+"""How much of each package the tests run, by statements and branches, and why each of the rest is not.
 
-``python tests/tables/covered.py coverage.json`` reads what ``coverage json`` wrote, and ends with exit status 1 where
-a package has less than LEAST percent.
+``python tests/tables/covered.py coverage.json`` reads what ``coverage json`` wrote. Each gap is looked up in
+``gaps.yaml``; what is not there is told on stderr. The exit status is 1 then, and where a package has less than LEAST
+percent.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import scripts
+import yaml
+from gaps import Gap, gaps
 from markdown import table
 
 PACKAGES = ("simulator", "traces", "cost_models", "calibration")
 LEAST = 95.0
-_GPU, _TORCH = "runs on a GPU only", "is for a torch that lacks this kernel"
-_AIC = "needs the kernel tables of the extra aic"
-_APART = "runs in processes of their own, whose surroundings the tests set and nothing measures"
-_SLOW = "is run by the slow tests"
-WHY = {
-    "calibration/attention/flex.py": _TORCH,
-    "calibration/attention/triton_decode.py": _TORCH,
-    "calibration/attention/triton_kernels.py": f"{_GPU}; Triton's interpreter runs it where Triton is installed",
-    "calibration/attention/varlen.py": f"{_GPU}, or {_TORCH}",
-    "calibration/operating_points.py": _AIC,
-    "calibration/published/aiconfigurator.py": _AIC,
-    "calibration/workbench.py": _GPU,
-    "cost_models/aiconfigurator.py": _AIC,
-    "simulator/cli/complete.py": _APART,
-    "simulator/cli/main.py": _APART,
-    "simulator/cli/stopping.py": _APART,
-    "simulator/guard.py": _APART,
-    "simulator/plots/factors.py": _SLOW,
-    "simulator/studies/campaign/cluster.py": _SLOW,
-    "simulator/studies/campaign/on_dask.py": _SLOW,
-    "simulator/studies/campaign/on_ray.py": _SLOW,
-    "simulator/studies/reproduce/answers.py": _SLOW,
-}
-"""Files of which something cannot run where this was measured, and why."""
+ALL = "all"
+"""In place of a list of gaps: whatever of that file does not run."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +33,14 @@ class Package:
     Attributes:
         statements, branches: All there are.
         covered: Those of both that ran.
-        gaps: By file, how many of both did not.
+        gaps: The rest, place by place.
     """
 
     name: str
     statements: int
     branches: int
     covered: int
-    gaps: Mapping[str, int]
+    gaps: tuple[Gap, ...]
 
     @property
     def percent(self) -> float:
@@ -67,37 +49,53 @@ class Package:
 
     def row(self) -> tuple[str, ...]:
         """A row of the table."""
-        told = sum(count for file, count in self.gaps.items() if file in WHY)
         return (f"`{self.name}`", f"{self.statements:,}", f"{self.branches:,}", f"{self.percent:.1f}%",
-                f"{sum(self.gaps.values()):,}", f"{told:,}")
+                f"{sum(gap.count for gap in self.gaps):,}", f"{len(self.gaps):,}")
 
 
 def package_of(name: str, files: Mapping[str, Any]) -> Package:
-    """The counts of a package, from the summaries of its files as `coverage json` has them."""
-    mine = {file: about["summary"] for file, about in files.items() if file.split("/")[0] == name}
-    missed = {file: about["missing_lines"] + about["missing_branches"] for file, about in mine.items()}
-    return Package(name, *(sum(about[key] for about in mine.values()) for key in ("num_statements", "num_branches")),
-                   sum(about["covered_lines"] + about["covered_branches"] for about in mine.values()),
-                   {file: count for file, count in missed.items() if count})
+    """The counts of a package, from what `coverage json` tells of its files."""
+    mine = {file: about for file, about in files.items() if file.split("/")[0] == name}
+    count = Counter[str]()
+    for about in mine.values():
+        count.update({key: value for key, value in about["summary"].items() if isinstance(value, int)})
+    return Package(name, count["num_statements"], count["num_branches"],
+                   count["covered_lines"] + count["covered_branches"],
+                   tuple(gap for file, about in mine.items() for gap in gaps(file, about)))
 
 
-def rest(packages: Iterable[Package]) -> str:
-    """What is not told file by file, in a sentence."""
-    counts = [count for package in packages for file, count in package.gaps.items() if file not in WHY]
-    return (f"The other {sum(counts):,} gaps lie in {len(counts):,} files, {max(counts, default=0):,} at most in one: "
-            "mostly refusals, and branches that are not taken.")
+def known() -> dict[tuple[str, str], str]:
+    """Why a gap is there, by its file and text."""
+    told = yaml.safe_load(Path(__file__).with_name("gaps.yaml").read_text("utf-8"))
+    return {(group["file"], text): group["why"] for group in told
+            for text in ([ALL] if group["gaps"] == ALL else group["gaps"])}
+
+
+def reason(gap: Gap, why: Mapping[tuple[str, str], str]) -> str | None:
+    """Why a gap is there; None where nobody says."""
+    return why.get((gap.file, gap.text), why.get((gap.file, ALL)))
+
+
+def reasons(found: Iterable[Gap], why: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, int, str]]:
+    """A line for each file and reason, and how many statements and branches are not run for it."""
+    count = Counter[tuple[str, str]]()
+    for gap in found:
+        count[gap.file, reason(gap, why) or "?"] += gap.count
+    yield from ((f"`{file}`", number, told) for (file, told), number in count.items())
 
 
 def main(report: Path) -> int:
-    """Print the tables. Exit status 1 where too little is covered."""
-    files = json.loads(report.read_text(encoding="utf-8"))["files"]
+    """Print the tables. Exit status 1 where too little is covered, or a gap has no reason."""
+    files, why = json.loads(report.read_text(encoding="utf-8"))["files"], known()
     packages = [package_of(name, files) for name in PACKAGES]
-    print(table(["package", "statements", "branches", "covered", "gaps", "of which told below"],
+    found = [gap for package in packages for gap in package.gaps]
+    print(table(["package", "statements", "branches", "covered", "not covered", "in so many places"],
                 [package.row() for package in packages]))
-    told = [(f"`{file}`", count, WHY[file]) for package in packages for file, count in package.gaps.items()
-            if file in WHY]
-    print("", table(["file", "gaps", "why"], told), "", rest(packages), sep="\n")
-    return int(any(package.percent < LEAST for package in packages))
+    print("", table(["file", "not covered", "why"], reasons(found, why)), sep="\n")
+    unknown = [gap for gap in found if reason(gap, why) is None]
+    for gap in unknown:
+        print(f"{gap.file}: {gap.text}", file=sys.stderr)
+    return int(bool(unknown) or any(package.percent < LEAST for package in packages))
 
 
 if __name__ == "__main__":
