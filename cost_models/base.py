@@ -4,6 +4,7 @@ A cost model is given the totals of one forward pass and returns how long it las
 It knows no request, no policy and no clock: it can be called by hand.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -124,6 +125,7 @@ MOST_NAMES, NEAREST = 24, 5
 """Names that a refusal lists; of more, so many that are the most alike."""
 SHOWN = 100
 """Characters of a wrong value that a refusal shows."""
+_BETWEEN_WORDS = re.compile(r"[-_.]")
 
 
 def shown(value: object) -> str:
@@ -148,14 +150,21 @@ def choose(kind: str, name: str, known: Iterable[str], listed: str = "") -> str:
         return name
     asked = str(name)[:SHOWN].lower()
     near = [known for known in names if asked and known.startswith(asked)]
-    near = near or get_close_matches(asked, names, n=1, cutoff=0.5)
+    near = near or _same_words(asked, names) or get_close_matches(asked, names, n=1, cutoff=0.5)
     hint = f": did you mean '{near[0]}'?" if near else ""
     written = str(name) if len(str(name)) <= SHOWN else f"{str(name)[:SHOWN]}..."
-    raise CostModelError(f"unknown {kind} '{written}'{hint} ({_told(asked, names, listed)})")
+    raise CostModelError(f"unknown {kind} '{written}'{hint} ({_told(asked, names, near, listed)})")
 
 
-def _told(asked: str, names: Sequence[str], listed: str) -> str:
+def _same_words(asked: str, names: Sequence[str]) -> list[str]:
+    """The names that have all of several words, in whatever order they were asked, the shortest first."""
+    words = set(_BETWEEN_WORDS.split(asked))
+    found = [name for name in names if words <= set(_BETWEEN_WORDS.split(name.lower()))]
+    return sorted(found, key=len) if len(words) > 1 else []
+
+
+def _told(asked: str, names: Sequence[str], near: Sequence[str], listed: str) -> str:
     if len(names) <= MOST_NAMES:
         return f"known: {', '.join(names)}"
-    alike = ", ".join(get_close_matches(asked, names, n=NEAREST, cutoff=0))
-    return f"nearest of {len(names)}: {alike}{listed and f'; all: {listed}'}"
+    alike = list(dict.fromkeys([*near, *get_close_matches(asked, names, n=NEAREST, cutoff=0)]))[:NEAREST]
+    return f"nearest of {len(names)}: {', '.join(alike)}{listed and f'; all: {listed}'}"

@@ -4,7 +4,7 @@ The reserve stands for activations, captured graphs and the allocator; 2 GiB a G
 measurement. It knows no blocks and no requests: how the pool is divided is the memory's business.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cost_models.base import CostModelError
 from cost_models.shapes import GpuSpec, ModelSpec
@@ -90,7 +90,10 @@ def kv_pool(
 def _does_not_fit(layout: str, pool: KvPool, dtype: str) -> str:
     missing = pool.kv_bytes_per_token - pool.free_bytes
     lighter = "" if dtype == "fp8" else "dtype fp8, "
+    share, more = "", ""
+    if replace(pool, utilization=1.0).tokens >= 1:    # nothing else is to blame
+        share, more = f" into {pool.utilization:g} of the memory (gpu_memory_utilization)", "more of the memory, "
     return (
-        f"{layout} does not fit: {missing:,} bytes ({missing / 1e9:.1f} GB) are missing for one token"
-        f" of KV cache; use {lighter}a larger tensor_parallel_size or a bigger GPU"
+        f"{layout} does not fit{share}: {missing:,} bytes ({missing / 1e9:.1f} GB) are missing for one token"
+        f" of KV cache; use {more}{lighter}a larger tensor_parallel_size or a bigger GPU"
     )

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from simulator.counting import counted
 from simulator.facts import UNTRIED
-from simulator.gate import REFUSED, SHED, SKIPPED, TIMED_OUT
+from simulator.gate import (
+    FILLS_ENGINE,
+    LONG_PROMPT,
+    NEVER_FITS,
+    REFUSED,
+    SHED,
+    SKIPPED,
+    TIMED_OUT,
+    TOO_LONG,
+    VERDICTS,
+)
 from simulator.scenario import Scenario
 from simulator.setup import Setup
 
@@ -19,11 +29,19 @@ BANDED = {"output_throughput": "output tokens/s", "mean_ttft_ms": "mean TTFT in 
 NOBODY = 1
 """The exit status of a command whose runs serve no request."""
 REMEDIES = {
-    "rejected": "give --too-long truncate, another model or more KV cache, or a trace with shorter requests",
+    "rejected": "give {}, or a trace with shorter requests",
     "aborted": "give a longer --ttft-timeout or --request-timeout",
     "failed": "give --max-retries, a larger --queue-limit or more replicas",
 }
-"""What would get requests served that ended so."""
+"""What would get requests served that ended so; between the braces stands what makes ROOM for them."""
+ROOM = {
+    VERDICTS[TOO_LONG]: "--too-long truncate or a model that holds more (--model, --max-model-len)",
+    VERDICTS[FILLS_ENGINE]: "a larger max_model_len or context_length of the engine (--set) or more KV cache",
+    VERDICTS[NEVER_FITS]: "more KV cache (--gpu, --tensor-parallel-size, --gpu-memory-utilization, "
+                          "--kv-capacity-tokens)",
+    VERDICTS[LONG_PROMPT]: "an engine that takes longer prompts (--set; `batchsim list policies -v` tells its knobs)",
+}
+"""By the reason for which a request was rejected."""
 
 
 def remarks(result: Result, summary: Mapping[str, Any] | None = None) -> list[str]:
@@ -51,8 +69,13 @@ def remarks(result: Result, summary: Mapping[str, Any] | None = None) -> list[st
     if summary["failed"]:
         lines.insert(0, f"failed: {REFUSED if result.cluster is None else SHED}: {summary['failed']:,}")
     if summary["rejected"]:
-        lines.insert(0, f"rejected: {_rejected(summary)}")
+        lines.insert(0, rejected_remark(summary))
     return lines
+
+
+def rejected_remark(summary: Mapping[str, Any]) -> str:
+    """The remark of a run that rejects requests."""
+    return f"rejected: {_rejected(summary)}"
 
 
 def unserved(summary: Mapping[str, Any]) -> str | None:
@@ -64,15 +87,24 @@ def unserved(summary: Mapping[str, Any]) -> str | None:
     told = f"nobody was served: of {counted(summary['num_prompts'], 'request')}, {counts}"
     if summary["rejected"]:
         told += f" ({_rejected(summary)})"
-    return f"{told}: {REMEDIES[next(iter(ends))]}"
+    return f"{told}: {_remedy(next(iter(ends)), summary)}"
 
 
 def never_served(summary: Mapping[str, Any]) -> str | None:
-    """How many requests no waiting would get served, why, and the next move; None if there are none."""
-    if not summary["rejected"]:
+    """How many requests no waiting would get served, why, and the next move.
+
+    None if there are none, and where nobody is served at all, of which `unserved` tells.
+    """
+    if not summary["rejected"] or not summary["completed"]:
         return None
     return (f"{summary['rejected']:,} of {counted(summary['num_prompts'], 'request')} can never be served "
-            f"({_rejected(summary)}): {REMEDIES['rejected']}")
+            f"({_rejected(summary)}): {_remedy('rejected', summary)}")
+
+
+def _remedy(end: str, summary: Mapping[str, Any]) -> str:
+    """The next move for requests that ended so; whoever was rejected needs what he was rejected for."""
+    room = [remedy for reason, remedy in ROOM.items() if f"{reason}: " in (summary["rejected_reasons"] or "")]
+    return REMEDIES[end].format(", or ".join(room))
 
 
 def _rejected(summary: Mapping[str, Any]) -> str:

@@ -59,6 +59,8 @@ def _check_class(tenant: str, promised: Mapping[str, float]) -> None:
 
 def _check_autoscale(scenario: Scenario, rule: str) -> None:
     """The rule can be read, and the bounds hold what there is at the start."""
+    if "=" in rule:
+        raise InputError(f"autoscale must be written {rule.replace('=', ':')}, not {rule!r}")
     measure, _, target = rule.partition(":")
     choose("measure to autoscale by", measure, TARGETS)
     try:

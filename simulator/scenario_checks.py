@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from math import inf
 from typing import TYPE_CHECKING
@@ -112,9 +113,11 @@ def _check_costs(scenario: Scenario) -> None:
         if not scenario.error_band < MOST_BIAS:    # type: ignore[operator]
             raise InputError(f"error_band must be below {MOST_BIAS} percent, not {scenario.error_band}")
     for metric, limit in scenario.goodput.items():
-        if metric not in OBJECTIVES:
-            raise InputError(f"unknown goodput objective {metric!r} (known: {', '.join(OBJECTIVES)})")
         checks.above_zero(f"goodput {metric}", limit)
+        if metric not in OBJECTIVES:
+            percentile = re.match(r"p\d", str(metric))
+            hint = f"; `batchsim plan` keeps a percentile: --slo {metric}:{limit:g}" if percentile else ""
+            raise InputError(f"unknown goodput objective {metric!r} (known: {', '.join(OBJECTIVES)}){hint}")
     for gpu, price in scenario.prices.items():
         checks.above_zero(f"prices {choose('GPU', gpu, GPUS)}", price)
 

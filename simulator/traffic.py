@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import ceil
 from types import MappingProxyType
 from typing import Any
 
@@ -68,7 +69,7 @@ def composed(scenario: Scenario) -> Trace:
 
 def under_load(trace: Trace, scenario: Scenario) -> Trace:
     """The trace with the arrivals of the scenario's load."""
-    saturated = scenario.load == "saturated"
+    trace, saturated = _all_there_are(trace, scenario), scenario.load == "saturated"
     if scenario.shape or not saturated:
         trace = _told(_timed(trace, scenario), scenario)
     return trace.saturated() if saturated else trace
@@ -150,6 +151,15 @@ def _short_enough(trace: Trace, scenario: Scenario) -> NDArray[np.bool_]:
     if rule.isdecimal():    # the one rule that shortens outputs
         output = traces.declare(trace, rule, None).output
     return trace.prompt + output <= longest_request(scenario)
+
+
+def _all_there_are(trace: Trace, scenario: Scenario) -> Trace:
+    """The trace with a note where it has fewer requests than were asked for: they are not made up."""
+    asked = scenario.num_prompts
+    if asked is None or asked <= (held := int(_held(trace, scenario).sum())):
+        return trace
+    more = f"; --repeat {scenario.repeat * ceil(asked / held)} gives as many" if held else ""
+    return trace.noted(f"--num-prompts {asked:,}: there are no more than {held:,}, and all of them are used{more}")
 
 
 def _timed(trace: Trace, scenario: Scenario) -> Trace:

@@ -86,6 +86,11 @@ class Shape:
         return tuple(pieces)
 
     @property
+    def seconds(self) -> float:
+        """How long it lasts; inf without an end."""
+        return sum(piece.seconds for piece in self.curve)
+
+    @property
     def requests(self) -> float:
         """Requests that it comes to on average; inf without an end."""
         return sum(piece.amount for piece in self.curve)

@@ -6,6 +6,7 @@ the order in which they stand here: first what is left out, last what is cut off
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -75,9 +76,23 @@ def shaped(trace: Trace, shape: Shape | str, burstiness: float, rng: np.random.G
     process = gamma_arrivals(len(trace), 1, burstiness, rng) / SECOND if shape.replaces else np.zeros(0)
     times = shaped_times(shape, trace.arrival, process)
     found = replace(trace.slice(0, len(times)), arrival=times)
-    if len(found) == len(trace):
-        return found
-    return found.noted(f"the shape ends after {len(found):,} of {len(trace):,} requests: the others are left out")
+    if len(found) < len(trace):
+        return found.noted(f"the shape ends after {len(found):,} of {len(trace):,} requests: the others are left out")
+    for note in _unreached(shape, found):
+        found = found.noted(note)
+    return found
+
+
+def _unreached(shape: Shape, trace: Trace) -> Iterator[str]:
+    """What of a shape comes after all requests of the trace that was shaped."""
+    end, requests = (float(trace.arrival[-1]) / SECOND if len(trace) else 0.0), len(trace)
+    for burst in shape.bursts:
+        if burst.at > end:
+            yield (f"the burst at {burst.at:,g} s changes nothing: the last of {requests:,} requests comes at "
+                   f"{end:,.6g} s")
+    if requests < shape.requests < math.inf:
+        yield (f"the shape lasts {shape.seconds:,g} s, and the last of {requests:,} requests comes at {end:,.6g} s of "
+               "it")
 
 
 def truncated(trace: Trace, longest: int) -> tuple[Trace, int]:

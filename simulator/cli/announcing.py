@@ -6,22 +6,22 @@ It hears of every such file from `policies.loading`, by whichever way it is name
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from simulator.cli.lines import note
 
-NAMED, ASSIGNED = ("--policy", "--policies", "--from", "--to"), ("--set", "--vary")
+NAMED, ASSIGNED = {"--policy", "--policies", "--from", "--to"}, {"--set", "--vary"}
 """Flags that give policies, and those that give them as policy=NAME."""
 LOG = logging.getLogger("simulator.policies.loading")
 
 
 @contextmanager
-def announced(arguments: Sequence[str]) -> Iterator[None]:
-    """Tell meanwhile of each policy file that is run and that these arguments do not give as a policy."""
-    announcer, level = Announcer(typed(arguments)), LOG.level
+def announced(context: Any) -> Iterator[None]:
+    """Tell meanwhile of each policy file that is run and that this command, as it was parsed, is not given itself."""
+    announcer, level = Announcer(typed(context)), LOG.level
     LOG.addHandler(announcer)
     LOG.setLevel(logging.INFO)
     try:
@@ -45,22 +45,22 @@ class Announcer(logging.Handler):
             note(f"{path} is run as Python code: a file that was given names it as the policy")
 
 
-def typed(arguments: Sequence[str]) -> set[Path]:
-    """The policy files behind flags such as --policy a.py:A, --policies=static,a.py:A and --vary policy=a.py:A,b.py:B.
+def typed(context: Any) -> set[Path]:
+    """The policy files behind flags such as --policy a.py:A, --policies static,a.py:A and --vary policy=a.py:A,b.py:B.
 
-    What another flag says, such as a label, names no policy.
+    What another flag says, such as a label, names no policy, even if it looks like such a flag.
     """
-    words = {word.strip() for value in _policies(arguments) for word in (value, *value.split(","))}
+    words = {word.strip() for value in _policies(context) for word in (value, *value.split(","))}
     return {Path(word.rpartition(":")[0]) for word in words if ".py:" in word}
 
 
-def _policies(arguments: Sequence[str]) -> Iterator[str]:
+def _policies(context: Any) -> Iterator[str]:
     """The values of the flags that give policies."""
-    for argument, following in pairwise((*arguments, "")):
-        flag, equals, value = argument.partition("=")
-        value = value if equals else following
-        name, _, assigned = value.partition("=")
-        if flag in NAMED:
-            yield value
-        elif flag in ASSIGNED and name.strip() == "policy":
-            yield assigned
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name)
+        values = [value] if isinstance(value, str) else value or []
+        if NAMED & set(parameter.opts):
+            yield from values
+        elif ASSIGNED & set(parameter.opts):
+            yield from (assigned for name, _, assigned in (each.partition("=") for each in values)
+                        if name.strip() == "policy")

@@ -91,7 +91,12 @@ class Later(TyperCommand):
         return typer.main.get_command(alone)
 
     def make_context(self, *args: Any, **more: Any) -> Any:
-        return self.whole.make_context(*args, **more)
+        """The command line as it was parsed; until it is done, policy files are announced that it does not give."""
+        from simulator.cli.announcing import announced
+        context = self.whole.make_context(*args, **more)
+        if not context.resilient_parsing:    # a shell that completes runs nothing
+            context.with_resource(announced(context))
+        return context
 
 
 class Commands(TyperGroup):

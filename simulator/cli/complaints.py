@@ -6,7 +6,9 @@ import re
 import sys
 
 from cost_models import CostModelError
+from simulator.cli.elsewhere import hint
 from simulator.cli.lines import brief, note
+from simulator.cli.options import Simulated
 from simulator.errors import InputError, PolicyError, StalledError
 from simulator.policies.loading import PREFIX, fault_in_policy_file
 from simulator.scenario import Scenario
@@ -14,6 +16,8 @@ from simulator.scenario_checks import READING
 from traces import TraceError
 
 WRONG_INPUT, OUR_FAULT = 2, 70
+FLAGS = {*Simulated.__dataclass_fields__, "seed"} & {*Scenario.__dataclass_fields__}
+"""Fields of Scenario that every command which simulates has a flag for."""
 DEBUG = " (run again with --debug for the traceback)"
 
 
@@ -52,9 +56,7 @@ def _usage(error: BaseException) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "batchsim"
     if (option := getattr(error, "option_name", None)) and hasattr(error, "possibilities"):
-        near = getattr(error, "possibilities", None)
-        hint = f"did you mean '{near[0]}'?" if near else f"see `{path} --help`"
-        return f"unknown option '{option}': {hint}"
+        return f"unknown option '{option}': {hint(context, option, getattr(error, 'possibilities', None) or ())}"
     text = error.format_message().rstrip(".")    # type: ignore[attr-defined]
     return f"{text[:1].lower()}{text[1:]}: see `{path} --help`"
 
@@ -62,8 +64,12 @@ def _usage(error: BaseException) -> str:
 def _as_flag(text: str) -> str:
     """A message about a field of Scenario, about the flag that sets it."""
     found = re.match(r"(\w+)(?: of reading)?((?:,[^,]+,)? must .*)", text)
-    known = found and found[1] in (*Scenario.__dataclass_fields__, *READING)
-    return f"--{found[1].replace('_', '-')}{found[2]}" if found and known else text
+    if found and found[1] in (*Scenario.__dataclass_fields__, *READING):
+        return f"--{found[1].replace('_', '-')}{found[2]}"
+    taken = re.match(r"unknown (knob of [^']*) '(\w+)'", text)
+    if taken and taken[2] in FLAGS:
+        return f"{taken[2]} is no {taken[1]}: give --{taken[2].replace('_', '-')}"
+    return text
 
 
 def _system(error: OSError) -> str:

@@ -63,13 +63,12 @@ def _run(arguments: list[str], listen: Callable[[], None]) -> int:
     """Parse and call. The shell's questions for completions take typer's own way."""
     import typer
 
-    from simulator.cli.announcing import announced
     from simulator.cli.app import command, load
     tree = command()
     if "_BATCHSIM_COMPLETE" in os.environ:
         tree.main(arguments, prog_name="batchsim")
     try:
-        with announced(arguments), tree.make_context("batchsim", list(arguments)) as context:
+        with tree.make_context("batchsim", list(arguments)) as context:
             load(tree, arguments)
             listen()
             tree.invoke(context)

@@ -119,7 +119,8 @@ def figures(found: Plan) -> dict[str, Any]:
 def _print(console: Console, found: Plan, command: str) -> None:
     """The answer first, then what it is made of."""
     if found.best.lab is not None:
-        for fact in facts_of(found.best.lab.traffic.setup):
+        setup = found.best.lab.traffic.setup
+        for fact in (*facts_of(setup), *setup.trace.report.notes):
             console.print(Text(fact, style="dim"))
         console.print()
     print_story(console, found)

@@ -16,7 +16,7 @@ from simulator.cli.progress import Bar
 from simulator.cli.summary import print_summary
 from simulator.facts import assumed
 from simulator.policies.making import make_policies
-from simulator.remarks import NOBODY, never_served, unserved
+from simulator.remarks import NOBODY, never_served, rejected_remark, unserved
 from simulator.scenario import Scenario
 from simulator.simulation import run as simulate
 
@@ -61,11 +61,13 @@ def run(simulated: Simulated, written: Written, common: Common,
     if common.json:
         print(document, end="")
     else:
-        if lost := never_served(measured):    # what follows is of the others alone
+        lost = never_served(measured)
+        if lost:    # what follows is of the others alone
             answers().print(lost, style="bold", markup=False)
         print_summary(answers(), measured, assumed(result.setup, result.memory))
         for line in measured["remarks"]:
-            answers().print(line, markup=False)
+            if not lost or line != rejected_remark(measured):
+                answers().print(line, markup=False)
         places = [str(directory.path / name)] * saves + [str(events)] * (events is not None)
         if places and not common.quiet:
             note(f"written to {' and '.join(places)}")

@@ -21,6 +21,7 @@ from simulator.cli.tables import print_table
 from simulator.cli.varied import Varied
 from simulator.counting import counted
 from simulator.facts import source_of
+from simulator.remarks import NOBODY, unserved
 from simulator.scenarios import record
 from simulator.studies.campaign import Store
 from simulator.studies.campaign.store import unusable
@@ -50,7 +51,10 @@ def sweep(simulated: Simulated, asked_for: Varied, scaling: Scaling, common: Com
               f"Where the files go, {SWEEP_DIR} if not given. Replaces only what an earlier run wrote."))] = None,
           force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES,
                                         help="Replace any file.")] = False) -> None:
-    """Run a grid or a list of settings, or search them: summaries in the shape of vLLM's sweep, and two pictures."""
+    """Run a grid or a list of settings, or search them: summaries in the shape of vLLM's sweep, and two pictures.
+
+    Exit status 1 if a point fails, or none serves anybody.
+    """
     asked_for.check()
     directory = ResultDirectory(SWEEP_DIR if result_dir is None else result_dir, force=force)
     directory.check([RECORDS, TABLE, FINDINGS, FAILURES, DIFFERENCES, *FIGURES])
@@ -73,8 +77,11 @@ def sweep(simulated: Simulated, asked_for: Varied, scaling: Scaling, common: Com
     if left:
         note(f"{directory.path} also has {counted(left, 'point')} that this sweep does not ask for: its summaries and "
              "figures leave them out")
-    if found.failures:
-        raise Exit(1)
+    told = [unserved(each) for each in found.records]
+    if told and all(told):
+        note(f"batchsim: {told[0]}")
+    if found.failures or (told and all(told)):
+        raise Exit(NOBODY)
 
 
 def _answered(asked_for: Varied, store: Store, **asked: Any) -> Sweep:

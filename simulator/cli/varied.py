@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -19,6 +20,7 @@ from simulator.studies.sweep import Sweep, sweep
 from simulator.studies.sweep.tuning import TRIALS, tune
 
 SPAN, VARIED = "..", "What is varied"
+_SPAN = re.compile(r"\s*[-+.\d]+\s*\.\.\s*[-+.\d]+\s*")
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,11 @@ class Varied(Flags):
 
 
 def varied(texts: Iterable[str] | None) -> dict[str, list[Any]]:
-    """Values by name from --vary NAME=V,V,V."""
+    """Values by name from --vary NAME=V,V,V. Raises InputError for LOW..HIGH, which has no end of values."""
+    for name, text in values.pairs("--vary", texts).items():
+        if _SPAN.fullmatch(text):
+            raise InputError(f"--vary {name} takes values between commas, not {values.shown(text)}: --tune searches "
+                             "between two numbers")
     return {spelled(name): [values.scalar(word) for word in values.words(f"--vary {name}", text)]
             for name, text in values.pairs("--vary", texts).items()}
 

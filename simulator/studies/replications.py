@@ -93,7 +93,7 @@ def windows(scenario: Scenario, count: int) -> tuple[Scenario, ...]:
         which = " that are no copies" if rounds > 1 else ""
         raise InputError(f"{count} replications need as many requests, and trace {trace.name} has {len(trace)}{which}: "
                          "ask for fewer")
-    whole = with_trace(scenario, trace)
+    whole = with_trace(scenario, trace).but(num_prompts=None)
     parts = (trace.slice(at * size, (at + 1) * size) for at in range(count))
     return tuple(whole.but(trace=repeated(part, rounds), seed=scenario.seed + at) for at, part in enumerate(parts))
 

@@ -87,7 +87,8 @@ def test_a_run_says_what_it_takes_for_granted(batchsim: Call) -> None:
 
 
 @pytest.mark.parametrize(("flags", "told"), [
-    ("--kv-capacity-tokens 64", "3 rejected (never fits the KV pool: 3; the largest has 4,480 tokens): give --too"),
+    ("--kv-capacity-tokens 64", "3 rejected (never fits the KV pool: 3; the largest has 4,480 tokens): give more KV "
+                               "cache (--gpu,"),
     ("--ttft-timeout 0.0001", "3 aborted: give a longer --ttft-timeout or --request-timeout"),
 ])
 def test_a_run_that_serves_nobody_says_why(flags: str, told: str, batchsim: Call) -> None:
@@ -162,10 +163,33 @@ def test_what_was_left_out_is_said(batchsim: Call, tmp_path: Path) -> None:
     (tmp_path / "mine.jsonl").write_text('{"timestamp": 0, "input_length": 10, "output_length": 5}\n'
                                          '{"timestamp": 1, "input_length": 9000, "output_length": 5}\n')
     out = answer(batchsim, "run", "--trace", "mine.jsonl", "--unit", "ms", "--max-model-len", "100")
-    assert "rejected: longer than max_model_len: 1; the largest has 9,005 tokens" in out
     assert out.replace("\n", " ").startswith(
         "1 of 2 requests can never be served (longer than max_model_len: 1; the largest has 9,005 tokens): give "
-        "--too-long truncate, another model or more KV cache, or a trace with shorter requests vllm on mine.jsonl")
+        "--too-long truncate or a model that holds more (--model, --max-model-len), or a trace with shorter requests "
+        "vllm on mine.jsonl")
+    assert out.count("longer than max_model_len: 1") == 1    # and not again among the remarks
+    told = answer(batchsim, "run", "--trace", "mine.jsonl", "--unit", "ms", "--kv-capacity-tokens", "160", "--json")
+    assert "rejected: never fits the KV pool: 1; the largest has 9,005 tokens" in json.loads(told)["remarks"]
+
+
+@pytest.mark.parametrize(("flags", "advice", "not_told"), [
+    ("--kv-capacity-tokens 160", "give more KV cache (--gpu, --tensor-parallel-size, --gpu-memory-utilization, "
+     "--kv-capacity-tokens), or a trace", "--too-long"),
+    ("--set max_model_len=100", "give a larger max_model_len or context_length of the engine (--set) or more KV cache, "
+     "or a trace", "--too-long"),
+    ("--policy tgi --set support_chunking=false --set max_batch_prefill_tokens=32", "an engine that takes longer "
+     "prompts (--set;", "--too-long"),
+    ("--max-model-len 8000 --kv-capacity-tokens 160", "give --too-long truncate or a model that holds more (--model, "
+     "--max-model-len), or more KV cache (--gpu,", "context_length"),
+])
+def test_the_advice_follows_the_reason_of_a_rejection(flags: str, advice: str, not_told: str, batchsim: Call,
+                                                      tmp_path: Path) -> None:
+    """Of four requests one is short; two are longer than any of the bounds, and one than the tightest of them."""
+    rows = (f'{{"timestamp": 0, "input_length": {prompt}, "output_length": 5}}\n' for prompt in (10, 9000, 9000, 200))
+    (tmp_path / "mine.jsonl").write_text("".join(rows))
+    told = " ".join(answer(batchsim, "run", "--trace", "mine.jsonl", "--unit", "ms", *flags.split()).split())
+    assert advice in told
+    assert not_told not in told
 
 
 def test_later_turns_wait_or_come_as_recorded(batchsim: Call, tmp_path: Path) -> None:

@@ -58,6 +58,30 @@ WORDS = [
     ("compare --replicas 2", "compare looks into one replica: leave out replicas, queue_limit and autoscale, which run "
      "takes"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
+    ("run --slo p99_ttft:500", "unknown option '--slo': here limits are --goodput METRIC:MS; `batchsim plan` has it"),
+    ("compare --load saturated", "unknown option '--load': here both loads are run; `batchsim why`, `batchsim run`, "
+     "`batchsim sweep` and 3 more have it"),
+    ("compare --batch 8", "unknown option '--batch': here it is --set static.max_batch_size=N; `batchsim why` has it"),
+    ("run --batch 8", "unknown option '--batch': here it is --policy static --set max_batch_size=N; `batchsim why` has "
+     "it"),
+    ("run --policies static,vllm", "unknown option '--policies': here it is --policy NAME; `batchsim compare`, "
+     "`batchsim explain`, `batchsim bench` have it"),
+    ("run --tune", "unknown option '--tune': `batchsim sweep` has it"),
+    ("run --max-num-seqs 8", "unknown option '--max-num-seqs': it is a knob of a policy: --set max_num_seqs=X"),
+    ("run --tp 2", "unknown option '--tp': give --tensor-parallel-size N"),
+    ("list --policy vllm", "unknown option '--policy': `batchsim run`, `batchsim plan`, `batchsim sweep` and 4 more "
+     "have it"),
+    ("run --set gpu_memory_utilization=0.9", "gpu_memory_utilization is no knob of vllm: give "
+     "--gpu-memory-utilization"),
+    ("compare --set vllm.num_prompts=9", "num_prompts is no knob of vllm: give --num-prompts"),
+    ("sweep --vary max_num_seqs=8..64", "--vary max_num_seqs takes values between commas, not '8..64': --tune searches "
+     "between two numbers"),
+    ("plan --goodput p99_ttft:500", "unknown goodput objective 'p99_ttft' (known: ttft, tpot, e2el); `batchsim plan` "
+     "keeps a percentile: --slo p99_ttft:500"),
+    ("run --autoscale queue=64 --max-replicas 3", "--autoscale must be written queue:64, not 'queue=64'"),
+    ("run --gpu-memory-utilization 0.1", "llama-3.1-8b in bf16 on 1 x h100-80 does not fit into 0.1 of the memory "
+     "(gpu_memory_utilization): 9,708,137,216 bytes (9.7 GB) are missing for one token of KV cache; use more of the "
+     "memory, dtype fp8, a larger tensor_parallel_size or a bigger GPU"),
     ("run --zzz", "unknown option '--zzz': see `batchsim run --help`"),
     ("--zzz", "unknown option '--zzz': see `batchsim --help`"),
     ("run x", "got unexpected extra argument(s) (x): see `batchsim run --help`"),

@@ -141,6 +141,17 @@ def test_a_sweep_in_which_nothing_comes_out_is_told(batchsim: Call, tmp_path: Pa
     assert "heatmap.svg" not in {path.name for path in (tmp_path / "out").iterdir()}
 
 
+def test_a_sweep_that_serves_nobody_says_why(batchsim: Call, tmp_path: Path) -> None:
+    """As `run` does, in the same words; a point that serves somebody is enough."""
+    pool = ("--num-prompts", "3", "--kv-capacity-tokens", "64", "--quiet")
+    status, out, err = batchsim("sweep", *pool, "--vary", "max_num_seqs=1,2", "-o", "none")
+    assert (status, err) == (1, batchsim("run", *pool)[2])
+    assert "3 of 3 requests were rejected with max_num_seqs=2" in out
+    assert (tmp_path / "none" / "summary.json").exists()
+    assert batchsim("sweep", *pool, "--vary", "max_num_seqs=1,2", "-o", "more", "--json")[::2] == (1, err)
+    assert batchsim("sweep", *pool, "--vary", "kv_capacity_tokens=64,9000", "-o", "one")[::2] == (0, "")
+
+
 def test_two_sweeps_are_kept_apart(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     with FileLock(tmp_path / "out" / ".lock"):

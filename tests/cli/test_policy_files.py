@@ -148,7 +148,8 @@ def test_what_was_typed_is_not_told(line: tuple[str, ...], batchsim: Call, file:
 
 
 @pytest.mark.parametrize("more", [("--label", "mine.py:Patient"), ("--label=mine.py:Patient",),
-                                  ("--result-filename", "mine.py:P.json")])
+                                  ("--result-filename", "mine.py:P.json"), ("--label", "--policy=mine.py:Patient"),
+                                  ("--metadata", "--policy=mine.py:Patient")])
 def test_what_another_flag_says_is_no_policy_typed(more: tuple[str, ...], batchsim: Call, file: Path) -> None:
     Path("s.yaml").write_text("policy: mine.py:Patient\n")
     status, _, err = batchsim("run", "--scenario", "s.yaml", *more, *ASKED)

@@ -139,8 +139,9 @@ def test_fp8_weights_and_kv_make_room() -> None:
         ),
         (
             {"model": "llama-3.1-70b", "gpu": "h200", "dtype": "fp8", "utilization": 0.4},
-            "llama-3.1-70b in fp8 on 1 x h200 does not fit: 14,764,183,040 bytes (14.8 GB) are missing for one"
-            " token of KV cache; use a larger tensor_parallel_size or a bigger GPU",
+            "llama-3.1-70b in fp8 on 1 x h200 does not fit into 0.4 of the memory (gpu_memory_utilization): "
+            "14,764,183,040 bytes (14.8 GB) are missing for one token of KV cache; use more of the memory, a larger "
+            "tensor_parallel_size or a bigger GPU",
         ),
         (
             {"model": "qwen2.5-7b", "gpu": "h100-80", "tensor_parallel_size": 8},
@@ -275,3 +276,12 @@ def test_a_size_beyond_its_range_is_refused(size: str, value: int, told: str) ->
     with pytest.raises(CostModelError) as caught:
         dataclasses.replace(MODELS["llama-3.1-8b"], **{size: value})
     assert str(caught.value) == told
+
+
+def test_the_same_words_in_another_order_are_nearer_than_other_words() -> None:
+    names = ["p99_itl_ms", "p99_ttft_prefill_ms", "p99_ttft_ms", "median_ttft_ms"]
+    with pytest.raises(CostModelError, match=r"^unknown metric 'ttft_p99': did you mean 'p99_ttft_ms'\? "):
+        choose("metric", "ttft_p99", names)
+    with pytest.raises(CostModelError) as caught:
+        choose("metric", "ttft_p99", [*names, *(f"p{percent}_e2el_ms" for percent in range(24))])
+    assert "(nearest of 28: p99_ttft_ms, p99_ttft_prefill_ms, " in str(caught.value)

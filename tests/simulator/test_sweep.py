@@ -316,6 +316,7 @@ def test_one_name_alone_is_one_row() -> None:
 @pytest.mark.parametrize(("records", "asked", "told"), [
     ([record({"output_throughput": 1}, {"seed": 1})], {}, "nothing was varied here: there is no heat map to draw"),
     (GRID, {"x": "block_size"}, "unknown varied name 'block_size' (known: max_num_seqs, request_rate, policy)"),
+    (GRID, {"metric": "ttft_p99"}, "unknown metric 'ttft_p99': did you mean 'p99_ttft_ms'?"),
     (GRID, {"metric": "p99_tftt_ms"}, "unknown metric 'p99_tftt_ms': did you mean 'p99_ttft_ms'?"),
     ([record({}, {"gpu": gpu}) for gpu in "ab"], {}, "no point has an output throughput: nothing was served")])
 def test_a_heat_map_that_cannot_be_drawn(records: list[dict[str, Any]], asked: dict[str, str], told: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 from worlds import trace_of
 
 from simulator.errors import InputError
+from simulator.remarks import remarks
 from simulator.scenario import Scenario, scenario_of
 from simulator.setup import prepare
-from simulator.simulation import simulate
+from simulator.simulation import run, simulate
 from simulator.studies.compare import compare
+from simulator.studies.replications import windows
 from simulator.traffic import as_read, read_trace, under_load
 from traces import Trace, TraceError
 
@@ -61,6 +64,36 @@ def test_clones_come_only_when_asked_for() -> None:
     assert simulate(trace_of(rows), num_prompts=100).summary()["num_prompts"] == 15
     twice = simulate(trace_of(rows), repeat=2).summary()
     assert (twice["num_prompts"], twice["trace_notes"]) == (30, "repeated: 2 rounds")
+
+
+def test_fewer_requests_than_asked_for_are_told_once() -> None:
+    """Of 15 rows 14 are held by the model; a run that asks for 14 has what it asked for."""
+    rows = [(at, 100, 1) for at in range(14)] + [(14, 100, 900)]
+    asked = Scenario(trace=trace_of(rows), max_model_len=500, num_prompts=40, repeat=2)
+    note = "--num-prompts 40: there are no more than 28, and all of them are used; --repeat 4 gives as many"
+    result = run(asked)
+    assert result.summary()["trace_notes"] == f"repeated: 2 rounds; {note}"
+    assert note in remarks(result)
+    assert note in prepare(as_read(asked)).trace.report.notes
+    assert prepare(as_read(asked).but(num_prompts=28)).trace.report.notes == ("repeated: 2 rounds",)
+    assert "there are no more than 0, and all of them are used" in str(
+        prepare(asked.but(max_model_len=50)).trace.report.notes)
+    parts = windows(asked.but(repeat=1), 3)    # each has fewer, as it should
+    assert [prepare(part).trace.report.notes for part in parts] == [()] * 3
+
+
+def test_what_of_a_shape_comes_after_the_last_request_is_told() -> None:
+    def notes(**options: Any) -> tuple[str, ...]:
+        return prepare(scenario_of(trace=even(100), **options)).trace.report.notes
+
+    assert notes(shape="burst:x5/10s@2h") == (
+        "the burst at 7,200 s changes nothing: the last of 100 requests comes at 99 s",)
+    assert notes(shape="burst:x5/10s@99s") == notes(shape="burst:x5/10s@10s,x2/1h@20s") == ()
+    assert notes(shape="burst:x2/1s@60s", rate_scale=2) == (
+        "the burst at 60 s changes nothing: the last of 100 requests comes at 49.5 s",)
+    early = {"shape": "stage:1/10s,2/1h", "burstiness": inf, "num_prompts": 40}
+    assert notes(**early) == ("the shape lasts 3,610 s, and the last of 40 requests comes at 24.5 s of it",)
+    assert len(notes(**{**early, "shape": "stage:2/1h+burst:x2/1m@50m,x2/1m@0s"})) == 2
 
 
 def test_tenants_a_sample_and_rounds_apply_in_this_order() -> None:

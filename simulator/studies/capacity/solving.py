@@ -15,7 +15,7 @@ from simulator.studies.capacity.layout import ALONE, FLAT_OUT, Layout
 from simulator.studies.capacity.objectives import Objective, count, percent
 from simulator.studies.capacity.question import Question
 from simulator.studies.capacity.sample import Sample
-from simulator.studies.capacity.traffic import Probe
+from simulator.studies.capacity.traffic import RANDOM_ROUTERS, Probe
 from simulator.studies.capacity.verdict import Verdict, distinct, fewest_requests, verdict_of
 
 FARTHEST = 16
@@ -131,7 +131,8 @@ def _explain(layout: Layout, most: int, guess: int, *, allowed: bool) -> None:
     """Why so many replicas are no answer, and what would be; `allowed`: no more GPUs are."""
     lab = layout.runs
     layout.why_not = (_too_few_warm(layout, most) or _in_doubt(layout, most, f"with {count(most)}") or
-                      f"{_all_of(most, lab.traffic.helpful, allowed=allowed)}: {shortfall(lab.verdict(most))}")
+                      f"{_all_of(most, lab.traffic.helpful, allowed=allowed)}: {shortfall(lab.verdict(most))}"
+                      f"{_by_chance(lab.traffic.scenario.router, allowed=allowed)}")
     if not _too_slow_alone(layout) and (allowed or not layout.in_doubt):
         layout.nearest += _near(layout, most, guess)
 
@@ -143,6 +144,13 @@ def _all_of(most: int, helpful: int, *, allowed: bool) -> str:
              f"tried ({FARTHEST} times as many as throughput suggests)")
     return (f"{count(most)}, the most that are {whose}, are too few" if most > 1 else
             f"1 replica, all that is {whose}, is too few")
+
+
+def _by_chance(router: str, *, allowed: bool) -> str:
+    """That more replicas than requests may help, too, where the router draws one; the GPUs are a bound of their own."""
+    return "" if allowed or router not in RANDOM_ROUTERS else (
+        f"; router {router} may send two requests to one of them, however many there are: --router least-outstanding "
+        "does not")
 
 
 def _in_doubt(layout: Layout, replicas: int, where: str, scale: float = 1.0) -> str:

@@ -28,9 +28,8 @@ ALONE = 500
 """Requests that are looked at by themselves."""
 APART = 24 * 3600 * SECOND
 """Between two of them, ns: no answer takes as long."""
-ONE_EACH = ("round-robin", "least-outstanding")
-"""Routers that send no request to a replica in use while there are as many replicas as requests."""
 RANDOM_ROUTERS = ("random", "power-of-two")
+"""Those that may send two requests to one replica, however many there are."""
 
 
 @dataclass(frozen=True, order=True)
@@ -91,8 +90,12 @@ class Traffic:
 
     @property
     def helpful(self) -> int:
-        """The most replicas that are of any help: one for each request, where the router gives each an idle one."""
-        if self.scenario.router not in ONE_EACH or self.scenario.queue_limit is not None:
+        """The most replicas that are of any help: one for each request, unless chance or who tries again shares one.
+
+        Other routers then send each request to a replica that nobody has used, or, for what it has in its cache, to
+        the same one however many there are.
+        """
+        if self.scenario.router in RANDOM_ROUTERS or self.scenario.max_retries:
             return MOST_REPLICAS
         return len(self.setup.trace)
 

@@ -28,7 +28,7 @@ WEIGHED = {"request_goodput": ("Most goodput", " requests/s"), "output_throughpu
 COUNTS_ALL = "request_goodput"
 """The one that counts who is not served as badly served, so that every point may be its best."""
 MOST_NAMED = 5
-"""Points that reject requests, named in the warnings."""
+"""Points that reject requests, and notes on what was done to traces, in the warnings."""
 
 
 def account(found: Sweep) -> Account:
@@ -101,6 +101,7 @@ def _warnings(found: Sweep) -> Iterator[str]:
 def remarks(found: Sweep) -> Iterator[str]:
     """What a reader of the points must know, besides which of them failed."""
     yield from _rejected(averaged(found.records))
+    yield from list(dict.fromkeys(filter(None, (each.get("trace_notes") for each in found.records))))[:MOST_NAMED]
     outside = sum(each.get("out_of_range_steps") or 0 for each in found.records)
     if outside:
         yield f"{counted(outside, 'step')} outside the measured range of the cost model, over all points"
