@@ -52,11 +52,12 @@ def as_read(scenario: Scenario) -> Scenario:
 
 def with_trace(scenario: Scenario, trace: Trace) -> Scenario:
     """The scenario with this trace as it is: nothing is mixed in, left out or repeated, for that has been done."""
-    return scenario.but(trace=trace, read=None, reading={}, mix={}, tenants={}, sample=None, repeat=1)
+    return scenario.but(trace=trace, read=None, reading={}, mix={}, tenants={}, sample=None, prompt_scale=1.0,
+                        output_scale=1.0, repeat=1)
 
 
 def composed(scenario: Scenario) -> Trace:
-    """The trace with all that is mixed in, of those tenants, as that sample, so many times."""
+    """The trace with all that is mixed in, of those tenants, as that sample, at that length, so many times."""
     trace = _loaded(scenario.trace, scenario, scenario.reading)
     if scenario.mix:
         others = [(_mixed_in(name, scenario), weight) for name, weight in scenario.mix.items()]
@@ -65,6 +66,7 @@ def composed(scenario: Scenario) -> Trace:
         trace = traces.of_tenants(trace, scenario.tenants)
     if scenario.sample is not None:
         trace = traces.sampled(trace, scenario.sample, _chance(scenario, SAMPLE))
+    trace = traces.stretched(trace, scenario.prompt_scale, scenario.output_scale)
     return traces.repeated(trace, scenario.repeat)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from math import inf
 from typing import Any
 
@@ -94,6 +95,19 @@ def test_what_of_a_shape_comes_after_the_last_request_is_told() -> None:
     early = {"shape": "stage:1/10s,2/1h", "burstiness": inf, "num_prompts": 40}
     assert notes(**early) == ("the shape lasts 3,610 s, and the last of 40 requests comes at 24.5 s of it",)
     assert len(notes(**{**early, "shape": "stage:2/1h+burst:x2/1m@50m,x2/1m@0s"})) == 2
+
+
+def test_prompts_and_outputs_may_be_scaled_and_a_result_runs_again_so() -> None:
+    asked = Scenario(trace="azure-code-2023", prompt_scale=2, output_scale=0.5, num_prompts=20)
+    whole, found = read_trace(Scenario(trace="azure-code-2023")), run(asked)
+    assert found.setup.trace.prompt.tolist() == (2 * whole.prompt[:20]).tolist()
+    assert found.setup.trace.output.tolist() == [max(1, round(tokens / 2)) for tokens in whole.output[:20].tolist()]
+    assert found.summary()["trace_notes"] == "prompts x 2, outputs x 0.5"
+    kept = json.loads(found.to_json())["scenario"]
+    assert (kept["prompt_scale"], kept["output_scale"]) == (2.0, 0.5)
+    assert run(found.scenario).summary() == found.summary() == run(as_read(asked)).summary()
+    part, = {each.prompt_scale for each in windows(Scenario(trace=even(100), prompt_scale=2), 2)}
+    assert part == 1.0    # it is done
 
 
 def test_tenants_a_sample_and_rounds_apply_in_this_order() -> None:
