@@ -162,7 +162,7 @@ def _all_there_are(trace: Trace, scenario: Scenario) -> Trace:
     if asked is None or asked <= (held := int(_held(trace, scenario).sum())):
         return trace
     more = f"; --repeat {scenario.repeat * ceil(asked / held)} gives as many" if held else ""
-    return trace.noted(f"--num-prompts {asked:,}: there are no more than {held:,}, and all of them are used{more}")
+    return trace.noted(f"--num-prompts {asked:,}: the model holds {held:,} of the requests, and all are used{more}")
 
 
 def _timed(trace: Trace, scenario: Scenario) -> Trace:

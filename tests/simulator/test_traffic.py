@@ -71,13 +71,13 @@ def test_fewer_requests_than_asked_for_are_told_once() -> None:
     """Of 15 rows 14 are held by the model; a run that asks for 14 has what it asked for."""
     rows = [(at, 100, 1) for at in range(14)] + [(14, 100, 900)]
     asked = Scenario(trace=trace_of(rows), max_model_len=500, num_prompts=40, repeat=2)
-    note = "--num-prompts 40: there are no more than 28, and all of them are used; --repeat 4 gives as many"
+    note = "--num-prompts 40: the model holds 28 of the requests, and all are used; --repeat 4 gives as many"
     result = run(asked)
     assert result.summary()["trace_notes"] == f"repeated: 2 rounds; {note}"
     assert note in remarks(result)
     assert note in prepare(as_read(asked)).trace.report.notes
     assert prepare(as_read(asked).but(num_prompts=28)).trace.report.notes == ("repeated: 2 rounds",)
-    assert "there are no more than 0, and all of them are used" in str(
+    assert "the model holds 0 of the requests, and all are used" in str(
         prepare(asked.but(max_model_len=50)).trace.report.notes)
     parts = windows(asked.but(repeat=1), 3)    # each has fewer, as it should
     assert [prepare(part).trace.report.notes for part in parts] == [()] * 3
