@@ -20,6 +20,8 @@ from cost_models.strict import build, located, parse_yaml, read_yaml
 SCHEMA_VERSION = 2
 DTYPES = (*BYTES, "fp32")
 """What a profile may have been measured in; a CPU measures in fp32."""
+MIXED = {"measured": "measured", "transferred": "put together by factors from other GPUs"}
+"""Where the times of mixed steps come from, in words, by `Fit.mixed_origin`."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,7 @@ class Profile:
     def provenance(self) -> str:
         """Source and date, and what is not measured, in one line."""
         tuned = f"; tuned: {self.origin.tuned}" if self.origin.tuned else ""
-        return (f"{self.origin.source} ({self.origin.date}); mixed steps {self.fit.mixed_origin}; "
+        return (f"{self.origin.source} ({self.origin.date}); mixed steps {MIXED[self.fit.mixed_origin]}; "
                 f"host {self.host.h0_ms:g} ms a step {self.host.origin}{tuned}")
 
 

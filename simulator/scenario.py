@@ -19,13 +19,14 @@ from traces import Trace
 Load = Literal["saturated", "trace"]
 TooLong = Literal["reject", "truncate"]
 Turns = Literal["wait", "recorded"]
-READ_FROM = frozenset({"trace", "reading", "mix", "tenants", "sample", "repeat", "seed"})
+READ_FROM = frozenset({"trace", "reading", "mix", "tenants", "sample", "prompt_scale", "output_scale", "repeat",
+                       "seed"})
 """Fields that say which trace is read."""
 HELD_BY = frozenset({"model", "max_model_len", "max_tokens", "too_long", "turns"})
 """Fields that say which of its requests the model holds, and so where num_prompts cuts it."""
-FRACTIONS = ("rate_scale", "request_rate", "burstiness", "sample", "cap_gaps", "ttft_timeout", "request_timeout",
-             "retry_backoff", "startup_delay", "cooldown", "request_overhead", "noise", "error_band",
-             "gpu_memory_utilization")
+FRACTIONS = ("prompt_scale", "output_scale", "rate_scale", "request_rate", "burstiness", "sample", "cap_gaps",
+             "ttft_timeout", "request_timeout", "retry_backoff", "startup_delay", "cooldown", "request_overhead",
+             "noise", "error_band", "gpu_memory_utilization")
 """Fields that are numbers and no counts."""
 
 
@@ -50,6 +51,8 @@ class Scenario:
         mix: Other traces whose requests come too, each so many times as fast as it was recorded, by name or file.
         tenants: Use only the requests of these tenants, each tenant's so many times as fast.
         sample: Use this share of the requests, with lengths and load over time as they are; above 0, at most 1.
+        prompt_scale: Make prompts so many times as long.
+        output_scale: Make outputs, and the lengths that the trace declares, so many times as long.
         repeat: Go through the trace so many times; prompts of different rounds begin with nothing in common.
         shape: Rates over time, such as "ramp:1-10/300s", "stage:5/60s,10/60s", "burst:x5/10s@60s", joined by "+".
         rate_scale: Speed the trace's own times up by this factor; users think as long as before.
@@ -122,6 +125,8 @@ class Scenario:
     mix: Mapping[str, float] = field(default_factory=dict)
     tenants: Mapping[str, float] = field(default_factory=dict)
     sample: float | None = None
+    prompt_scale: float = 1.0
+    output_scale: float = 1.0
     repeat: int = 1
     shape: str | None = None
     rate_scale: float = 1.0

@@ -45,8 +45,8 @@ def _check_kinds(scenario: Scenario) -> None:
         raise InputError(f"load must be saturated or trace, not {scenario.load!r}")
     for name in ("num_prompts", "max_concurrency", "max_model_len", "tensor_parallel_size", "repeat"):
         checks.count(name, getattr(scenario, name))
-    for name in ("rate_scale", "request_rate", "burstiness", "kv_capacity_tokens", "gpu_memory_utilization",
-                 "ttft_timeout", "request_timeout", "sample"):
+    for name in ("prompt_scale", "output_scale", "rate_scale", "request_rate", "burstiness", "kv_capacity_tokens",
+                 "gpu_memory_utilization", "ttft_timeout", "request_timeout", "sample"):
         checks.above_zero(name, getattr(scenario, name))
     if scenario.gpu_memory_utilization > 1:
         raise InputError(f"gpu_memory_utilization must be at most 1, not {scenario.gpu_memory_utilization}")

@@ -51,11 +51,12 @@ def as_read(scenario: Scenario) -> Scenario:
 
 def with_trace(scenario: Scenario, trace: Trace) -> Scenario:
     """The scenario with this trace as it is: nothing is mixed in, left out or repeated, for that has been done."""
-    return scenario.but(trace=trace, read=None, reading={}, mix={}, tenants={}, sample=None, repeat=1)
+    return scenario.but(trace=trace, read=None, reading={}, mix={}, tenants={}, sample=None, prompt_scale=1.0,
+                        output_scale=1.0, repeat=1)
 
 
 def composed(scenario: Scenario) -> Trace:
-    """The trace with all that is mixed in, of those tenants, as that sample, so many times."""
+    """The trace with all that is mixed in, of those tenants, as that sample, at that length, so many times."""
     trace = _loaded(scenario.trace, scenario, scenario.reading)
     if scenario.mix:
         others = [(_mixed_in(name, scenario), weight) for name, weight in scenario.mix.items()]
@@ -64,6 +65,7 @@ def composed(scenario: Scenario) -> Trace:
         trace = traces.of_tenants(trace, scenario.tenants)
     if scenario.sample is not None:
         trace = traces.sampled(trace, scenario.sample, _chance(scenario, SAMPLE))
+    trace = traces.stretched(trace, scenario.prompt_scale, scenario.output_scale)
     return traces.repeated(trace, scenario.repeat)
 
 
@@ -159,7 +161,7 @@ def _all_there_are(trace: Trace, scenario: Scenario) -> Trace:
     if asked is None or asked <= (held := int(_held(trace, scenario).sum())):
         return trace
     more = f"; --repeat {scenario.repeat * ceil(asked / held)} gives as many" if held else ""
-    return trace.noted(f"--num-prompts {asked:,}: there are no more than {held:,}, and all of them are used{more}")
+    return trace.noted(f"--num-prompts {asked:,}: the model holds {held:,} of the requests, and all are used{more}")
 
 
 def _timed(trace: Trace, scenario: Scenario) -> Trace:

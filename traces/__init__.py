@@ -11,7 +11,7 @@ from traces.fitting import Kept, fit, kept
 from traces.readers import READERS, load
 from traces.report import ReadReport, Reject
 from traces.shape import Shape, shape_of
-from traces.shaping import capped, repeated, sampled, shaped, spread, truncated
+from traces.shaping import capped, repeated, sampled, shaped, spread, stretched, truncated
 from traces.spec import Spec, generate, read_spec
 from traces.standins import StandIn, available
 from traces.tenants import mixed, of_tenants, split
@@ -52,5 +52,6 @@ __all__ = [
     "shaped",
     "split",
     "spread",
+    "stretched",
     "truncated",
 ]

@@ -36,13 +36,17 @@ class Kept(NamedTuple):
     what: str
     original: float | None
     stand_in: float | None
+    around_zero: bool = False
+    """Whether 0 is as good a value as any, as of a correlation, so that no share of it says anything."""
 
     @property
     def error(self) -> float | None:
-        """How far the stand-in is off, as a share of the original."""
-        if self.original is None or self.stand_in is None or not self.original:
+        """How far the stand-in is off: as a share of the original, or in its own measure where that may be 0."""
+        if self.original is None or self.stand_in is None:
             return None
-        return self.stand_in / self.original - 1
+        if self.around_zero:
+            return self.stand_in - self.original
+        return self.stand_in / self.original - 1 if self.original else None
 
 
 def fit(trace: Trace, name: str) -> dict[str, Any]:
@@ -68,7 +72,8 @@ def kept(trace: Trace, spec: dict[str, Any], seed: int = 0) -> list[Kept]:
              Kept("variation of gaps", mine["gap_cv"], theirs["gap_cv"]),    # type: ignore[arg-type]
              Kept("mean prompt", float(trace.prompt.mean()), float(other.prompt.mean())),
              Kept("mean output", float(trace.output.mean()), float(other.output.mean())),
-             Kept("rank correlation", _spearman(trace.prompt, trace.output), _spearman(other.prompt, other.output))]
+             Kept("rank correlation", _spearman(trace.prompt, trace.output), _spearman(other.prompt, other.output),
+                  around_zero=True)]
     shares, others = slot_utilization(trace, BATCHES), slot_utilization(other, BATCHES)
     return found + [Kept(f"slots in use, batches of {size}", shares[size], others[size]) for size in shares]
 

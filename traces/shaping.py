@@ -1,5 +1,5 @@
-"""What is done to a trace before it is replayed: a sample, several rounds, a shape, a longest length, a cap,
-another spread of the outputs.
+"""What is done to a trace before it is replayed: a sample, other lengths, several rounds, a shape, a longest length,
+a cap, another spread of the outputs.
 
 Each function takes a trace and gives a new one, and notes what a user of it must know. They are meant to be called in
 the order in which they stand here: first what is left out, last what is cut off.
@@ -21,6 +21,8 @@ from traces.shape import Shape, shape_of, shaped_times
 from traces.strict import count
 from traces.trace import Trace
 
+MOST_TOKENS = 1 << 53
+"""Of a request, as in a file."""
 MOST_SPREAD = 4
 """Largest power: beyond it a handful of outputs would hold nearly all tokens."""
 
@@ -41,6 +43,48 @@ def sampled(trace: Trace, share: float, rng: np.random.Generator) -> Trace:
     chosen = np.zeros(len(trace), dtype=bool)
     chosen[drawn] = True
     return trace.take(np.flatnonzero(chosen[_root(trace)])).noted(f"a sample of {share:.6g} of the requests")
+
+
+def stretched(trace: Trace, prompts: float, outputs: float) -> Trace:
+    """The trace with lengths so many times as long, rounded, 1 token at least; declared ones go with the outputs.
+
+    Prefix blocks grow with the prompts, so that who began alike still does. Raises TraceError where blocks would not be
+    whole tokens, and for conversations, whose later prompts hold the turns before them.
+    """
+    for name, factor in (("prompts", prompts), ("outputs", outputs)):
+        if not (is_number(factor) and 0 < factor < math.inf):
+            raise TraceError(f"a scale of {name} must be a finite number above 0, not {shown(factor)}")
+    if prompts == outputs == 1:
+        return trace
+    _refuse_turns(trace)
+    declared = None if trace.max_tokens is None else _times(trace.max_tokens, outputs)
+    longer = replace(trace, prompt=_times(trace.prompt, prompts), output=_times(trace.output, outputs),
+                     max_tokens=declared, hash_block=_block_times(trace, prompts))
+    longer = replace(longer, hash_ids=_ids_within(longer, longer.prompt))
+    return longer.noted(f"prompts x {prompts:.6g}, outputs x {outputs:.6g}")
+
+
+def _times(tokens: Int64, factor: float) -> Int64:
+    if float(tokens.max(initial=1)) * factor > MOST_TOKENS:
+        raise TraceError(f"lengths x {factor:.6g} come to more than {MOST_TOKENS:,} tokens: take a smaller scale")
+    return np.maximum(1, np.rint(tokens * factor)).astype(np.int64)
+
+
+def _block_times(trace: Trace, factor: float) -> int | None:
+    """The size of a prefix block, if there are any."""
+    if trace.hash_block is None:
+        return None
+    size = trace.hash_block * factor
+    if size % 1 or size < 1:
+        raise TraceError(f"trace {trace.name!r} has prefix blocks of {trace.hash_block} tokens, which prompts x "
+                         f"{factor:.6g} would make {size:.6g}: take a scale that leaves whole tokens, such as 2")
+    return int(size)
+
+
+def _refuse_turns(trace: Trace) -> None:
+    if trace.has_turns:
+        raise TraceError(f"trace {trace.name!r} has conversations, and later prompts hold the answers before them: "
+                         "their lengths cannot change by themselves")
 
 
 def repeated(trace: Trace, rounds: int) -> Trace:
@@ -119,9 +163,7 @@ def spread(trace: Trace, power: float) -> Trace:
     """
     if not (is_number(power) and 0 <= power <= MOST_SPREAD):
         raise TraceError(f"a spread must be a number from 0 to {MOST_SPREAD}, not {shown(power)}")
-    if trace.has_turns:
-        raise TraceError(f"trace {trace.name!r} has conversations, and later prompts hold the answers before them: "
-                         "their lengths cannot change by themselves")
+    _refuse_turns(trace)
     if power == 1 or not len(trace):
         return trace
     mean = trace.output.mean()

@@ -37,9 +37,9 @@ def hint(context: Any, option: str, near: Sequence[str]) -> str:
     path = context.command_path if context else "batchsim"
     own = set(_options(context.command)) if context else set()
     told = list(filter(None, (_meant(path, option, own) or _knob(option, own), _owned(context, option))))
-    if told:
-        return "; ".join(told)
-    return f"did you mean '{near[0]}'?" if near else f"see `{path} --help`"
+    if near and (not told or option.strip("-") in near[0]):
+        told.append(f"did you mean '{near[0]}'?")
+    return "; ".join(told) or f"see `{path} --help`"
 
 
 def _meant(path: str, option: str, own: set[str]) -> str:

@@ -25,6 +25,10 @@ class Shaped(Flags):
         "Only these tenants, each X times as fast as recorded (1), such as chat=2,code."))] = None
     sample: Annotated[str | None, Option(metavar="SHARE", rich_help_panel=TRAFFIC, help=(
         "Only this share of the requests; load over time and lengths stay as they are."))] = None
+    prompt_scale: Annotated[str, Option(metavar="X", rich_help_panel=TRAFFIC, help=(
+        "Make prompts X times as long."))] = f"{Scenario.prompt_scale:g}"
+    output_scale: Annotated[str, Option(metavar="X", rich_help_panel=TRAFFIC, help=(
+        "Make outputs, and the lengths that the trace declares, X times as long."))] = f"{Scenario.output_scale:g}"
     repeat: Annotated[str, Option(metavar="N", rich_help_panel=TRAFFIC, help=(
         "Go through the trace N times."))] = str(Scenario.repeat)
     shape: Annotated[str | None, Option(metavar="SHAPE", rich_help_panel=TRAFFIC, help=(
@@ -63,6 +67,8 @@ class Shaped(Flags):
             "mix": values.weights("--mix", self.mix),
             "tenants": values.weights("--tenants", self.tenants),
             "sample": values.number("--sample", self.sample),
+            "prompt_scale": values.number("--prompt-scale", self.prompt_scale),
+            "output_scale": values.number("--output-scale", self.output_scale),
             "repeat": values.count("--repeat", self.repeat),
             "shape": self.shape,
             "rate_scale": values.number("--rate-scale", self.rate_scale),

@@ -70,5 +70,6 @@ def _table(found: list[Kept]) -> Table:
         column.justify = "right"
     for each in found:
         numbers = ("-" if value is None else f"{value:,.4g}" for value in (each.original, each.stand_in))
-        table.add_row(each.what, *numbers, "-" if each.error is None else f"{each.error:+.1%}")
+        off = "-" if each.error is None else f"{each.error:+.3f}" if each.around_zero else f"{each.error:+.1%}"
+        table.add_row(each.what, *numbers, off)
     return table

@@ -39,8 +39,9 @@ REFUSED = [
                                "and everything else is saturated"),
     ("plan --goodput ttft:500 --replicas 2", "--replicas has no effect: that is what is looked for: give --find rate"),
     ("sweep --vary max_num_seqs=1,2 --trials 3", "--trials is for a search: give --tune, or leave it out"),
-    ("plan --retries 3", "unknown option '--retries': did you mean '--max-retries'?"),
-    ("list --seed 3", "unknown option '--seed': see `batchsim list --help`"),
+    ("plan --retries 3", "unknown option '--retries': `batchsim sweep` has it; did you mean '--max-retries'?"),
+    ("list --seed 3", "unknown option '--seed': `batchsim compare`, `batchsim why`, `batchsim explain` and 16 "
+     "more have it"),
 ]
 HEEDED = ["--burstiness 2 --request-rate 5", "--burstiness 2 --shape ramp:1-10/9s", "--retry-backoff 3 --max-retries 1",
           "--router random --replicas 2", "--scheduler-overhead vllm:1,1", "--scheduler-overhead all:1,1",

@@ -30,6 +30,10 @@ WORDS = [
     ("run --scheduler-overhead foo:1,1", f"unknown policy of scheduler_overhead 'foo' (known: all, {KNOWN}"),
     ("run --mix azure-code-2023=x", "--mix azure-code-2023 must be a number, not 'x'"),
     ("run --sample 2", "--sample must be at most 1, not 2.0"),
+    ("run --prompt-scale 0", "--prompt-scale must be above 0, not 0.0"),
+    ("run --output-scale long", "--output-scale must be a number, not 'long'"),
+    ("run --trace mooncake-conversation-turns --prompt-scale 2", "trace 'mooncake-conversation-turns' has "
+     "conversations, and later prompts hold the answers before them: their lengths cannot change by themselves"),
     ("run --too-long cut", "--too-long must be reject or truncate, not 'cut'"),
     ("run --turns never", "--turns must be wait or recorded, not 'never'"),
     ("run --cap-gaps=-1", "--cap-gaps must be a number of at least 0, not -1.0"),

@@ -32,6 +32,16 @@ def ask(batchsim: Call, tmp_path: Path) -> Callable[..., dict[str, Any]]:
     return call
 
 
+def test_scaled_lengths_are_kept_in_a_scenario_file(batchsim: Call) -> None:
+    asked = ("--prompt-scale", "2", "--output-scale", "0.5", "--num-prompts", "20")
+    assert batchsim("init", *asked, "-o", "s.yaml")[0] == 0
+    found = [json.loads(batchsim("run", "--json", *line)[1]) for line in (asked, ("--scenario", "s.yaml"))]
+    for each in found:
+        del each["date"]
+    assert found[0] == found[1]
+    assert found[0]["trace_notes"] == "prompts x 2, outputs x 0.5"
+
+
 def test_run_takes_what_the_file_says(ask: Callable[..., dict[str, Any]]) -> None:
     found = ask("run", "--scenario", "s.yaml")
     assert (found["policy"], found["gpu"], found["seed"], found["completed"]) == ("orca", "a100-80", 3, 30)

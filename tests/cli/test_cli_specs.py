@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 import traces
-from traces import Public
+from simulator.cli.trace_specs import _table
+from traces import Kept, Public
 
 Call = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]
@@ -50,6 +51,12 @@ def test_a_trace_is_fitted_and_it_is_told_how_well(spec: str, tmp_path: Path, ba
     status, out, err = batchsim("trace", "fit", "private.csv", "-o", "share.yaml", "--force", "--json")
     assert (status, err) == (0, "")
     assert {each["what"] for each in json.loads(out)["kept"]} >= {"requests/s", "mean output"}
+
+
+def test_how_far_a_correlation_is_off_is_no_share_of_it() -> None:
+    found = [Kept("mean output", 100.0, 103.0), Kept("rank correlation", 0.004, -0.013, around_zero=True),
+             Kept("rank correlation", 0.0, 0.2, around_zero=True), Kept("mean output", 0.0, 1.0)]
+    assert list(_table(found).columns[3].cells) == ["+3.0%", "-0.017", "+0.200", "-"]
 
 
 @pytest.mark.parametrize(("line", "words"), [

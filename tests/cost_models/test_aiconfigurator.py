@@ -58,7 +58,8 @@ def test_the_parts_of_a_step_are_sorted_and_added(asked: list[Any]) -> None:
     # matrices 1 + 1024 / 100, attention 1024 * 1280 / 1e6, head 0.5
     assert model.time(StepShape(0, 0, ((1024, 256),))) == pytest.approx((1.5 + 11.24 + 1.31072 + 0.5) * MS, abs=100)
     assert model.origin == ("aiconfigurator-core 0.12.0 (Apache-2.0, NVIDIA; h100_sxm, vllm kernels), kernels only "
-                            "(release 0.12.0); mixed steps transferred; host 1.5 ms a step assumed")
+                            "(release 0.12.0); mixed steps put together by factors from other GPUs; host 1.5 ms a "
+                            "step assumed")
     assert (model.in_range(StepShape(512, 512)), model.in_range(StepShape(513, 513))) == (True, False)
 
 

@@ -154,7 +154,7 @@ def test_the_listing_states_errors() -> None:
     assert row.range.chunk_tokens == (1, 8192)
     assert row.origin == (
         "fitted to steps composed by aiconfigurator-core 0.12.0 (Apache-2.0, NVIDIA; h100_sxm, vllm kernels), "
-        "kernels only (2026-11-29); mixed steps transferred; host 1.5 ms a step assumed"
+        "kernels only (2026-11-29); mixed steps put together by factors from other GPUs; host 1.5 ms a step assumed"
     )
 
 

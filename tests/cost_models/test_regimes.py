@@ -7,7 +7,7 @@ import pytest
 from cost_models import MODELS, Profile, Regimes, StepShape, bundled_profiles
 from cost_models.catalogue import PROFILED
 from cost_models.fits import Range, Regime
-from cost_models.profile import Host, read_profile
+from cost_models.profile import MIXED, Host, read_profile
 
 MS = 1_000_000
 
@@ -143,7 +143,7 @@ def test_a_bundled_profile_names_its_source_and_licence(profile: Profile) -> Non
     assert re.search(r"\((MIT|Apache-2\.0)\b", profile.origin.source)
     assert (profile.origin.tuned is not None) == (profile.gpu == "rtx-pro-6000")
     model = PROFILED[profile.fit.form](profile)
-    assert f"mixed steps {profile.fit.mixed_origin}" in model.origin
+    assert f"mixed steps {MIXED[profile.fit.mixed_origin]}" in model.origin
     unseen = [error for error in vars(profile.fit.errors).values() if error and error.held_out]
     assert all(error.bias_percent is not None and error.points for error in unseen)
 
@@ -166,4 +166,4 @@ def test_a_bundled_profile_says_what_is_not_measured(profile: Profile) -> None:
     assert profile.model in MODELS
     assert profile.fit.range is not None
     assert profile.fit.range.decodes == (1, 512)
-    assert "mixed steps transferred; host 1.5 ms a step assumed" in Regimes(profile).origin
+    assert "mixed steps put together by factors from other GPUs; host 1.5 ms a step assumed" in Regimes(profile).origin

@@ -62,7 +62,7 @@ def test_facts_name_origin_layout_pool_and_errors() -> None:
                               "bias -0.9 (held out); mixed unknown; in percent, held against kernel times, not an "
                               "engine's")
     assert "tokens of KV cache" in facts["KV pool"]
-    assert "mixed steps transferred" in facts["cost model"]
+    assert "mixed steps put together by factors from other GPUs" in facts["cost model"]
     assert "error" not in cost_sheet("roofline").facts()
 
 

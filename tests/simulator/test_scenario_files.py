@@ -279,7 +279,8 @@ def test_another_trace_is_not_the_one_at_hand(name: str) -> None:
     read = as_read(Scenario())
     assert read.read is not None
     other = {"trace": "azure-code-2023", "reading": {"limit": 3}, "mix": {"azure-code-2023": 1.0},
-             "tenants": {"a": 1.0}, "sample": 0.5, "repeat": 2, "seed": 1}
+             "tenants": {"a": 1.0}, "sample": 0.5, "repeat": 2, "seed": 1,
+             "prompt_scale": 2.0, "output_scale": 2.0}
     assert read.but(**{name: other[name]}).read is None
     assert read.but(policy="static", request_rate=2.0).read is read.read
 

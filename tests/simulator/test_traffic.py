@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from math import inf
 from typing import Any
 
@@ -70,13 +71,13 @@ def test_fewer_requests_than_asked_for_are_told_once() -> None:
     """Of 15 rows 14 are held by the model; a run that asks for 14 has what it asked for."""
     rows = [(at, 100, 1) for at in range(14)] + [(14, 100, 900)]
     asked = Scenario(trace=trace_of(rows), max_model_len=500, num_prompts=40, repeat=2)
-    note = "--num-prompts 40: there are no more than 28, and all of them are used; --repeat 4 gives as many"
+    note = "--num-prompts 40: the model holds 28 of the requests, and all are used; --repeat 4 gives as many"
     result = run(asked)
     assert result.summary()["trace_notes"] == f"repeated: 2 rounds; {note}"
     assert note in remarks(result)
     assert note in prepare(as_read(asked)).trace.report.notes
     assert prepare(as_read(asked).but(num_prompts=28)).trace.report.notes == ("repeated: 2 rounds",)
-    assert "there are no more than 0, and all of them are used" in str(
+    assert "the model holds 0 of the requests, and all are used" in str(
         prepare(asked.but(max_model_len=50)).trace.report.notes)
     parts = windows(asked.but(repeat=1), 3)    # each has fewer, as it should
     assert [prepare(part).trace.report.notes for part in parts] == [()] * 3
@@ -94,6 +95,19 @@ def test_what_of_a_shape_comes_after_the_last_request_is_told() -> None:
     early = {"shape": "stage:1/10s,2/1h", "burstiness": inf, "num_prompts": 40}
     assert notes(**early) == ("the shape lasts 3,610 s, and the last of 40 requests comes at 24.5 s of it",)
     assert len(notes(**{**early, "shape": "stage:2/1h+burst:x2/1m@50m,x2/1m@0s"})) == 2
+
+
+def test_prompts_and_outputs_may_be_scaled_and_a_result_runs_again_so() -> None:
+    asked = Scenario(trace="azure-code-2023", prompt_scale=2, output_scale=0.5, num_prompts=20)
+    whole, found = read_trace(Scenario(trace="azure-code-2023")), run(asked)
+    assert found.setup.trace.prompt.tolist() == (2 * whole.prompt[:20]).tolist()
+    assert found.setup.trace.output.tolist() == [max(1, round(tokens / 2)) for tokens in whole.output[:20].tolist()]
+    assert found.summary()["trace_notes"] == "prompts x 2, outputs x 0.5"
+    kept = json.loads(found.to_json())["scenario"]
+    assert (kept["prompt_scale"], kept["output_scale"]) == (2.0, 0.5)
+    assert run(found.scenario).summary() == found.summary() == run(as_read(asked)).summary()
+    part, = {each.prompt_scale for each in windows(Scenario(trace=even(100), prompt_scale=2), 2)}
+    assert part == 1.0    # it is done
 
 
 def test_tenants_a_sample_and_rounds_apply_in_this_order() -> None:

@@ -32,6 +32,29 @@ def test_the_unit_of_plain_numbers_is_never_guessed(write, stamps, shape):
     )
 
 
+@pytest.mark.parametrize(
+    ("gap", "unit", "told"),
+    [
+        (250, "s", "by unit s, half of the gaps between requests are 250 s or longer: if the times are in ms, say unit "
+                   "ms"),
+        (0.25, "ms", "by unit ms, 4,000 requests come a second: if the times are in s, say unit s"),
+        (250, "us", "by unit us, 4,000 requests come a second: if the times are in ms, say unit ms"),
+        (250, "ms", None), (0.25, "s", None), (20, "s", None), (1, "ms", None), (0, "ms", None), (10**12, "ns", None),
+    ],
+)
+def test_a_unit_by_which_requests_come_unlikely_slow_or_fast_is_told(write, gap, unit, told):
+    rows = [f"{at * gap},1,1\n" for at in range(12)]
+    header = "arrival,prompt,output\n"
+    notes = load(write(header + "".join(rows)), unit=unit).report.notes
+    assert notes == (() if told is None else (told,))
+    assert load(write(header + "".join(rows[:9])), unit=unit).report.notes == ()    # too few to tell
+
+
+def test_times_beyond_the_clock_may_be_in_a_finer_unit(write):
+    with pytest.raises(TraceError, match=r"'1700000000000' is more than 146 years by unit s: say a finer one"):
+        load(write("arrival,prompt,output\n1700000000000,1,1\n"), unit="s")
+
+
 @pytest.mark.parametrize("quote", ["", '"'])
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_semicolons_and_tabs_separate_columns_as_commas_do(write, separator, quote):

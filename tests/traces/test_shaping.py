@@ -17,6 +17,7 @@ from traces import (
     sampled,
     split,
     spread,
+    stretched,
     truncated,
 )
 from traces.profile import slot_utilization
@@ -199,6 +200,46 @@ def test_rounds_lengths_and_caps_that_are_none_are_refused():
                          (lambda: capped(trace, 0, trace.prompt > 0), "most must be a whole number of at least 1")):
         with pytest.raises(TraceError, match=words):
             asked()
+
+
+def test_lengths_are_scaled_rounded_and_at_least_a_token():
+    trace = made([0, 1, 2], prompt=[1, 10, 101], output=[1, 2, 5], max_tokens=[4, 4, 4])
+    longer = stretched(trace, 2, 0.5)
+    assert longer.prompt.tolist() == [2, 20, 202]
+    assert longer.output.tolist() == [1, 1, 2]    # halves to the even neighbour, and none away
+    assert longer.max_tokens.tolist() == [2, 2, 2]
+    assert longer.arrival.tolist() == trace.arrival.tolist()
+    assert longer.report.notes == ("prompts x 2, outputs x 0.5",)
+    assert stretched(trace, 1, 1) is trace
+    assert stretched(trace, 1, 3).prompt is not None
+    assert stretched(made([0, 1]), 1, 3).max_tokens is None
+
+
+@given(st.lists(st.integers(1, 70), min_size=1, max_size=8), st.sampled_from([0.25, 0.5, 1.5, 2, 3]))
+def test_who_began_alike_still_does_where_prompts_are_scaled(prompts, factor):
+    """Blocks grow with the prompts: as many ids as blocks, and as large a share of the prompt in each."""
+    ids = [list(range(-(-prompt // 8))) for prompt in prompts]
+    trace = made([float(at) for at in range(len(prompts))], prompt=prompts, hash_ids=ids, hash_block=8)
+    longer = stretched(trace, factor, 1)
+    assert longer.hash_block == 8 * factor
+    for row, prompt in enumerate(longer.prompt.tolist()):
+        own = list(longer.hash_ids[row])
+        assert own == ids[row][:len(own)]
+        assert len(own) == -(-prompt // longer.hash_block)
+
+
+def test_lengths_that_cannot_be_scaled_are_refused():
+    blocks = made([0], prompt=[10], hash_ids=[[1, 2]], hash_block=8)
+    with pytest.raises(TraceError, match=r"blocks of 8 tokens, which prompts x 0.3 would make 2.4: take a scale that"):
+        stretched(blocks, 0.3, 1)
+    assert stretched(blocks, 1, 0.3).hash_block == 8
+    with pytest.raises(TraceError, match=r"has conversations, and later prompts hold the answers"):
+        stretched(made([0, 1], parent=[-1, 0]), 2, 2)
+    with pytest.raises(TraceError, match=r"lengths x 1e\+16 come to more than 9,007,199,254,740,992 tokens"):
+        stretched(blocks, 1e16, 1)
+    for wrong in (0, -1, float("nan"), float("inf"), True, "2"):
+        with pytest.raises(TraceError, match="a scale of outputs must be a finite number above 0"):
+            stretched(blocks, 1, wrong)
 
 
 def test_a_spread_of_two_squares_the_lengths_and_keeps_their_mean():

@@ -15,6 +15,7 @@ from traces.readers.content import Content
 from traces.readers.rows import Gathered, gather, parser
 from traces.readers.rules import checks_of, first_of, keep_of, rules_of, unit_is_idle
 from traces.readers.turns import Turns, accumulated, by_id, by_session
+from traces.readers.unlikely import unlikely
 from traces.report import ReadReport
 from traces.trace import Trace
 
@@ -37,7 +38,9 @@ def read(dialect: "Dialect", content: Content, asked: Asked, path: Path) -> Trac
     if not len(rows):
         raise TraceError(f"{content.label}: no usable rows{_why(rows, asked)}")
     trace = _trace(path, content.label, dialect, names, rows, asked)
-    return trace.noted(_unheeded(names, asked)) if unit_is_idle(names, rules, asked) else trace
+    idle = unit_is_idle(names, rules, asked)
+    note = _unheeded(names, asked) if idle else unlikely(trace.arrival, asked.unit)
+    return trace if note is None else trace.noted(note)
 
 
 def _unheeded(names: Mapping[str, str], asked: Asked) -> str:

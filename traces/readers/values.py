@@ -85,13 +85,14 @@ def time_in(unit: str) -> Rule:
     """The rule for times written as plain numbers of `unit`: not negative, rounded to whole ns."""
     power = UNITS[unit]
     latest = Decimal(LONGEST_NS).scaleb(-power)
+    hint = f" by unit {unit}: say a finer one if that is meant" if power else ""
 
     def nanoseconds(value: object) -> int:
         number = exact(value)
         if number < 0:
             raise Refused("must not be negative")
         if number > latest:
-            raise Refused("is more than 146 years")
+            raise Refused(f"is more than 146 years{hint}")
         return int(number.scaleb(power).to_integral_value())
 
     return nanoseconds

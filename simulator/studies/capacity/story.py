@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MANY = 0.05
 """Of the requests that miss their limits: a cause below this share is not told."""
+LEAST = 0.001
+"""A smaller share of the steps is told as that."""
 
 
 def story(found: Plan) -> list[str]:
@@ -151,8 +153,9 @@ def _trust(layout: Layout, about: Around, find: str) -> Iterator[str]:
         told = f"{ends[0]} all the same" if ends[0] == ends[1] else " and ".join(ends)
         yield f"With every step {100 * band.bias:.3g}% shorter or longer, {_whose(band.bias, setup.cost)}: {told}."
     if sample.out_of_range:
-        yield (f"{sample.out_of_range / sample.steps:.1%} of the steps lie outside what the cost model was measured "
-               "for: their times are a guess.")
+        share = sample.out_of_range / sample.steps
+        told = f"{share:.1%}" if share >= LEAST else f"Fewer than {LEAST:.1%}"
+        yield f"{told} of the steps lie outside what the cost model was measured for: their times are a guess."
     if sample.rejected:
         yield (f"{counted(sample.rejected, 'request')} not counted: longer than the model or its KV cache allows, so "
                "that no number of replicas serves them.")

@@ -465,3 +465,15 @@ def test_the_warm_up_is_told_to_count_in_a_run_and_what_it_comes_to() -> None:
     assert sample.whole == (pytest.approx(run["request_goodput"] * run["duration"] / run["num_prompts"]),)
     assert sample.whole[0] < 0.98 <= found.best.verdict().shares[0].low
     assert f"as `batchsim run` counts, {sample.whole[0]:.2%} do, below the 98% asked." in found.told()[1]
+
+
+@pytest.mark.parametrize(("outside", "told"), [
+    (1, "Fewer than 0.1% of the steps lie outside what the cost model was measured for"), (2, "0.1% of the steps lie"),
+    (800, "40.0% of the steps lie"), (0, None)])
+def test_few_steps_outside_the_range_are_not_told_to_be_none(outside: int, told: str | None) -> None:
+    found = sim.plan(evenly(SERVICE), **ONE_AT_A_TIME)
+    layout = found.best
+    sample = replace(layout.sample(), out_of_range=outside, steps=2000)
+    layout.sample = lambda: sample    # type: ignore[method-assign]
+    lines = [line for line in found.told() if "outside what the cost model" in line]
+    assert [line.startswith(told or "") for line in lines] == ([] if told is None else [True])
