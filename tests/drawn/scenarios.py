@@ -95,9 +95,11 @@ def short_of_memory(draw: st.DrawFn, name: str, unit: int) -> Fields:
 
 @st.composite
 def lengths(draw: st.DrawFn, trace: Trace, sizes: str) -> Fields:
-    """What is declared, and what becomes of who is too long."""
+    """How long requests become, what they declare, and what becomes of who is too long."""
     longest = HUGE_LEN if sizes == "huge" else draw(some(MODEL_LEN, MODEL_LEN, 70))
-    return {"max_model_len": longest, "too_long": draw(some("reject", "reject", "truncate")),
+    scales = {} if trace.has_turns else {"prompt_scale": draw(some(1.0, 1.0, 1.0, 2.0)),
+                                         "output_scale": draw(some(1.0, 1.0, 1.0, 0.4, 1.5))}
+    return scales | {"max_model_len": longest, "too_long": draw(some("reject", "reject", "truncate")),
             "max_tokens": draw(some(None, "exact", "x1.3", "model", 9)),
             "turns": draw(some("wait", "wait", "recorded")),
             "num_prompts": draw(some(None, None, None, 3)), "repeat": draw(some(1, 1, 1, 2))}
