@@ -51,8 +51,8 @@ class Policy:
 
     def __post_init__(self) -> None:
         """Keep whole numbers of numpy as Python's; a subclass with checks of its own calls this first."""
-        for name, value in vars(self).items():
-            if isinstance(value, np.integer):
+        for name in self.__dataclass_fields__:    # vars(self) would make every knob slower to read, for good
+            if isinstance(value := getattr(self, name, None), np.integer):
                 setattr(self, name, int(value))
 
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | Wait | None:
