@@ -53,6 +53,10 @@ def test_a_trace_without_times_and_a_short_one():
     assert fit(made(np.zeros(50, np.int64)), "mine")["arrivals"] == {"kind": "at-once"}
     facts = fit(made(np.arange(100) * SECOND), "mine")["arrivals"]
     assert (facts["window_s"], facts["burstiness"] > 20) == (9, True)
+    at_once = made(np.zeros(50, np.int64))
+    errors = {each.what: each.error for each in kept(at_once, fit(at_once, "mine"))}
+    assert (errors["requests/s"], errors["variation of gaps"]) == (None, None), "there is no rate to be off"
+    assert errors["mean prompt"] is not None
     one = fit(made(np.zeros(1, np.int64)), "mine")
     assert len(generate(spec_of(one, "mine"))) == 1
 
