@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import wicked
-from wicked.costs import Numpy
+from wicked.costs import Listed, Numpy
 from wicked.honest import Honest
 from worlds import trace_of
 
@@ -44,6 +44,7 @@ def test_a_cost_model_that_misbehaves_gets_one_line(kind: type, exact: bool) -> 
 def test_who_breaks_nothing_is_told_nothing(exact: bool) -> None:
     assert wicked.told(WORLD, Honest(), exact=exact) == ""
     assert wicked.told(WORLD, "vllm", Numpy(), exact=exact) == ""
+    assert wicked.told(WORLD, "vllm", Listed(), exact=exact) == ""
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cost_models import CostModel
+from cost_models import CostModel, CostModelError
 
 
 class Fair(CostModel):
@@ -51,6 +51,15 @@ class Raises(Fair):
         return 1 / 0
 
 
+class Refuses(Fair):
+    """refuses a step with an error of this package"""
+    told = "cost model refuses: no step has two chunks"
+    name = "refuses"    # type: ignore[assignment]
+
+    def time(self, shape: Any) -> Any:
+        raise CostModelError("cost model refuses: no step has two chunks")
+
+
 class Short(Fair):
     """lists fewer durations than there are steps"""
     told = "its decode_times must list "
@@ -86,3 +95,13 @@ class Numpy(Fair):
 
     def time(self, shape: Any) -> Any:
         return np.int64(10)
+
+
+class Listed(Fair):
+    """is right, in steps in a row of its own"""
+
+    def time(self, shape: Any) -> Any:
+        return 10 + shape.context
+
+    def decode_times(self, shape: Any, k: int, growth: int | None = None) -> Any:
+        return [10 + shape.context + step * (shape.decodes if growth is None else growth) for step in range(k)]
