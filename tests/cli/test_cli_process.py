@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+from simulator.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 BATCHSIM = f"{sys.executable} -m simulator.cli"
 
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a line of bash in a bare environment; `batchsim` is the command."""
+    """Run a line of bash in a bare environment; `batchsim` is the command, measured if this process is."""
     script = f'batchsim() {{ {BATCHSIM} "$@"; }}; {line}'
+    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
     return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False,
-                          env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **environment})
+                          env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **measured, **environment})
 
 
 @pytest.mark.parametrize("command", ["list traces --json", "list cost-models --verbose", "--help"])
@@ -28,6 +33,22 @@ def test_a_closed_pipe_is_no_error(command: str) -> None:
 def test_a_closed_stdout_is_no_error() -> None:
     run = shell("batchsim list gpus --json >&-")
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("words", ["2>&-", "2>/dev/full"])
+def test_words_that_nobody_can_read_change_nothing(words: str) -> None:
+    run = shell(f"batchsim run --policy sch --num-prompts 5 {words}")
+    assert (run.returncode, run.stdout, run.stderr) == (2, "", "")
+
+
+def test_a_thread_hears_no_signals_and_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    statuses: list[int] = []
+    thread = threading.Thread(target=lambda: statuses.append(main(["list", "gpus", "--json"])))
+    thread.start()
+    thread.join()
+    out, err = capsys.readouterr()
+    assert (statuses, err) == ([0], "")
+    assert "h100-80" in out
 
 
 def test_a_full_disk_is_one_line() -> None:
