@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from simulator.cli.main import main
+from simulator.cli.stopping import Stopped, stoppable
 
 ROOT = Path(__file__).resolve().parents[2]
 BATCHSIM = f"{sys.executable} -m simulator.cli"
@@ -122,3 +125,25 @@ def test_whom_nohup_starts_goes_on(tmp_path: Path) -> None:
     assert shell(line).returncode == 129
     unheard = shell(f"trap '' HUP; {line}")
     assert (unheard.returncode, unheard.stderr) == (0, "")
+
+
+def test_what_python_ignores_besides_is_told_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: heard.append(told.exc_value))
+    with stoppable(whole=False) as stopper:
+        stopper.listen()
+        sys.unraisablehook(SimpleNamespace(exc_value=(other := ValueError("while an object was freed"))))
+        stopper.stopped = Stopped(signal.SIGTERM)
+        monkeypatch.delattr(signal, "setitimer")    # as on Windows, where nothing can ask again
+        sys.unraisablehook(SimpleNamespace(exc_value=stopper.stopped))
+    assert heard == [other]
+
+
+@pytest.mark.parametrize(("backend", "status", "told"), [
+    ("svg", 0, "written: {}"), ("paper", 2, "batchsim: matplotlib does not know MPLBACKEND=paper: unset it")])
+def test_a_backend_that_matplotlib_does_not_know_is_refused(backend: str, status: int, told: str,
+                                                            tmp_path: Path) -> None:
+    path = tmp_path / "a.svg"
+    run = shell(f"batchsim trace describe azure-conv-2023 --limit 20 -o {path}", MPLBACKEND=backend)
+    assert (run.returncode, run.stderr) == (status, f"{told.format(path)}\n")
+    assert path.exists() is (status == 0)
