@@ -66,8 +66,9 @@ def test_processes_keep_their_rates_counts_and_bunches():
     assert np.bincount(times // (60 * SECOND)).tolist() == [30, 0, 60]
     assert times[-1] == pytest.approx((180 - 60 / 61) * SECOND, abs=1)
     assert process(kind="at-once").draw(3, rng()).tolist() == [0, 0, 0]
-    assert np.unique(process(kind="ticks", counts=[30, 25], tick_s=3).draw(55, rng())).tolist() == [
-        at * 3 * SECOND for at in range(40)]
+    for span, ticks in ((None, 40), (117, 40), (120, 40), (119.9, 40), (60, 21), (65.5, 22)):
+        drawn = process(kind="ticks", counts=[30, 25], tick_s=3, span_s=span).draw(55, rng())
+        assert np.unique(drawn).tolist() == [at * 3 * SECOND for at in range(ticks)]
 
 
 @pytest.mark.parametrize(("facts", "words"), [
@@ -79,6 +80,9 @@ def test_processes_keep_their_rates_counts_and_bunches():
     ({"kind": "windows", "counts": [3, 2], "span_s": 59}, "span_s must lie in the last window, from 60 to 120 s"),
     ({"kind": "windows", "counts": "33"}, "counts must list"), ({"kind": "ticks", "counts": [5], "tick_s": 7}, "ticks"),
     ({"kind": "ticks", "counts": [5], "tick_s": 3}, "a request on each of them, 20 at least"),
+    ({"kind": "ticks", "counts": [20, 2], "tick_s": 3, "span_s": 66}, "a request on each of them, 20 at least"),
+    ({"kind": "ticks", "counts": [20, 20], "tick_s": 3, "span_s": 121}, "span_s must lie in the last window, from 60"),
+    ({"kind": "ticks", "counts": [20], "tick_s": 3, "span_s": "x"}, "span_s must be a number"),
     ({"kind": "windows", "counts": [1], "window_s": 10**12}, "146 years"),
     ({"kind": "ticks", "counts": [1], "tick_s": 10**12, "window_s": 10**12}, "146 years"),
 ])
