@@ -51,15 +51,6 @@ class Raises(Fair):
         return 1 / 0
 
 
-class Refuses(Fair):
-    """refuses a step with an error of this package"""
-    told = "cost model refuses: no step has two chunks"
-    name = "refuses"    # type: ignore[assignment]
-
-    def time(self, shape: Any) -> Any:
-        raise CostModelError("cost model refuses: no step has two chunks")
-
-
 class Short(Fair):
     """lists fewer durations than there are steps"""
     told = "its decode_times must list "
@@ -105,3 +96,10 @@ class Listed(Fair):
 
     def decode_times(self, shape: Any, k: int, growth: int | None = None) -> Any:
         return [10 + shape.context + step * (shape.decodes if growth is None else growth) for step in range(k)]
+
+
+class Refuses(Fair):
+    """may refuse a step, as the bundled ones do"""
+
+    def time(self, shape: Any) -> Any:
+        raise CostModelError("no step has two chunks: send one prompt after the other")
