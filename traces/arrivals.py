@@ -61,15 +61,13 @@ def window_arrivals(
     return np.concatenate(parts)
 
 
-def tick_arrivals(counts: Sequence[int], window_ns: int, tick_ns: int, rng: np.random.Generator) -> Int64:
-    """Arrivals on a clock of `tick_ns`, `counts[i]` of them on the ticks of window i.
+def tick_arrivals(counts: Sequence[int], ticks: Sequence[int], tick_ns: int, rng: np.random.Generator) -> Int64:
+    """Arrivals on a clock of `tick_ns`, `counts[i]` of them on the next `ticks[i]` ticks, which are no more than that.
 
-    Each tick has one, the rest fall on the window's ticks at random; each count is at least window / tick.
+    Each tick has one, the rest fall on these ticks at random.
     """
-    ticks = window_ns // tick_ns
-    even = np.full(ticks, 1 / ticks)
-    filled = [1 + rng.multinomial(count - ticks, even) for count in counts]
-    each = np.concatenate(filled)
+    each = np.concatenate([1 + rng.multinomial(count - among, np.full(among, 1 / among))
+                           for count, among in zip(counts, ticks, strict=True)])
     return np.repeat(np.arange(len(each), dtype=np.int64) * tick_ns, each)
 
 

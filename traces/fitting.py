@@ -112,16 +112,16 @@ def _arrivals(arrival: Int64) -> dict[str, Any]:
         return {"kind": "at-once"}
     window = MINUTE if span >= FEWEST_WINDOWS * MINUTE * SECOND else max(1, span // (FEWEST_WINDOWS * SECOND))
     counts = np.bincount(times // (window * SECOND)).tolist()
-    if tick := _tick(times, window, counts):
+    if tick := _tick(times, window):
         return {"kind": "ticks", "span_s": span / SECOND, "window_s": window, "tick_s": tick, "counts": counts}
     facts = {"kind": "windows", "span_s": span / SECOND, "window_s": window, "counts": counts}
     return {**facts, "burstiness": _burstiness(times, Windows(counts, window, span / SECOND))}
 
 
-def _tick(times: Int64, window: int, counts: list[int]) -> int | None:
+def _tick(times: Int64, window: int) -> int | None:
     """Seconds of the clock on whose every tick somebody comes; None if there is none that is as coarse as a second."""
     tick, over = divmod(int(np.gcd.reduce(times)), SECOND)
-    if over or not tick or window % tick or min(counts) < window // tick:
+    if over or not tick or window % tick:
         return None
     return tick if len(np.unique(times)) == times[-1] // (tick * SECOND) + 1 else None
 

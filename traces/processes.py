@@ -1,5 +1,6 @@
 """Arrival processes that a spec may name: how arrivals are drawn, and how that is said in words."""
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -114,18 +115,8 @@ class Windows:
     burstiness: float = 1
 
     def __post_init__(self) -> None:
-        _check_counts(self.counts)
-        count("window_s", self.window_s)
+        _check_windows(self.counts, self.window_s, self.span_s)
         number("burstiness", self.burstiness)
-        start = (len(self.counts) - 1) * self.window_s
-        if start + self.window_s > LONGEST_S:
-            raise TraceError("counts take more than 146 years")
-        if self.span_s is None:
-            return
-        number("span_s", self.span_s, least=0)
-        if not start <= self.span_s <= start + self.window_s:
-            raise TraceError(f"span_s must lie in the last window, from {start} to {start + self.window_s} s, not at "
-                             f"{self.span_s}")
 
     @property
     def rows(self) -> int:
@@ -146,7 +137,10 @@ class Windows:
 
 @dataclass(frozen=True)
 class Ticks:
-    """So many requests in each window, all on ticks of a coarse clock, at least one on each tick."""
+    """So many requests in each window, all on ticks of a coarse clock, at least one on each tick.
+
+    span_s: no tick of the last window comes after it; by default the window is whole.
+    """
 
     counts: Sequence[int]
     tick_s: int
@@ -154,14 +148,18 @@ class Ticks:
     span_s: float | None = None
 
     def __post_init__(self) -> None:
-        _check_counts(self.counts)
+        _check_windows(self.counts, self.window_s, self.span_s)
         count("tick_s", self.tick_s)
-        count("window_s", self.window_s)
-        ticks, over = divmod(self.window_s, self.tick_s)
-        if over or min(self.counts) < ticks:
-            raise TraceError(f"each window must hold whole ticks and a request on each of them, {ticks} at least")
-        if len(self.counts) * self.window_s > LONGEST_S:
-            raise TraceError("counts take more than 146 years")
+        ticks = self._ticks
+        if self.window_s % self.tick_s or any(map(operator.lt, self.counts, ticks)):
+            raise TraceError(f"each window must hold whole ticks and a request on each of them, {ticks[0]} at least")
+
+    @property
+    def _ticks(self) -> list[int]:
+        """How many there are in each window."""
+        last, whole = len(self.counts) - 1, self.window_s // self.tick_s
+        left = whole if self.span_s is None else int(self.span_s - last * self.window_s) // self.tick_s + 1
+        return [whole] * last + [min(left, whole)]
 
     @property
     def rows(self) -> int:
@@ -170,7 +168,7 @@ class Ticks:
 
     def draw(self, rows: int, rng: np.random.Generator) -> Int64:
         """Arrivals in ns."""
-        return tick_arrivals(self.counts, self.window_s * SECOND, self.tick_s * SECOND, rng)
+        return tick_arrivals(self.counts, self._ticks, self.tick_s * SECOND, rng)
 
     def said(self) -> str:
         """The process in words."""
@@ -180,6 +178,20 @@ class Ticks:
 PROCESSES: dict[str, type[Process]] = {"poisson": Renewal, "gamma": Gamma, "constant": Constant, "windows": Windows,
                                        "ticks": Ticks, "at-once": AtOnce}
 """By the names that a spec gives them."""
+
+
+def _check_windows(counts: Sequence[int], window_s: int, span_s: float | None) -> None:
+    """Refuse windows that nobody can count, and a span that does not end in the last one."""
+    _check_counts(counts)
+    count("window_s", window_s)
+    start = (len(counts) - 1) * window_s
+    if start + window_s > LONGEST_S:
+        raise TraceError("counts take more than 146 years")
+    if span_s is None:
+        return
+    number("span_s", span_s, least=0)
+    if not start <= span_s <= start + window_s:
+        raise TraceError(f"span_s must lie in the last window, from {start} to {start + window_s} s, not at {span_s}")
 
 
 def _check_counts(counts: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra 'calibration'")
 
+from small_grid import MINI
+
 from calibration import run as calibration_run
+from calibration import validation
 from calibration.fit import FitError
 from calibration.shard import TINY
 from calibration.validation import ON_CPU
@@ -93,6 +97,37 @@ def test_the_run_and_its_simulation_take_the_same_steps_and_say_the_same(
         assert all(value > 0 for value in figures[f"{policy}: makespan, s"])
     assert figures["static: steps"] > figures["vllm: steps"]
     assert all(value > 0 for value in figures["static over vllm, makespan"])
+
+
+@pytest.fixture
+def mini(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick calibration takes a second, and a validation as long."""
+    monkeypatch.setattr(calibration_run, "CPU_QUICK", MINI)
+    monkeypatch.setattr(validation, "ON_CPU", replace(ON_CPU, requests=6, output=(4, 12)))
+
+
+def test_to_a_reader_it_tells_the_errors_the_validation_and_the_files(
+        capsys: pytest.CaptureFixture[str], tmp_path: Path, mini: None) -> None:
+    path = tmp_path / "mine.yaml"
+    command = ["calibrate", "--device", "cpu", "--quick", "-o", str(path)]
+    assert main([*command, "--validate"]) == 0
+    out, err = capsys.readouterr()
+    for part in (read_profile(path).origin.source, "attention: ", "Error on whole steps, held out",
+                 "Run for real and simulated"):
+        assert part in out
+    assert err.endswith(f"written to {tmp_path}/: {', '.join([FILES[4], FILES[1], FILES[2], FILES[3]])}\n")
+    assert main([*command, "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert "Error on whole steps, held out" in out
+    assert "Run for real" not in out + (tmp_path / "mine.md").read_text()
+    assert err == ""
+
+
+def test_json_tells_of_a_validation_only_where_one_was_run(
+        calibrated: tuple[Path, dict[str, object]], capsys: pytest.CaptureFixture[str], tmp_path: Path,
+        mini: None) -> None:
+    assert main(["calibrate", "--device", "cpu", "--quick", "--json", "-o", str(tmp_path / "mine.yaml")]) == 0
+    assert json.loads(capsys.readouterr().out).keys() == calibrated[1].keys() - {"validation"}
 
 
 @pytest.mark.parametrize(("arguments", "said"), [

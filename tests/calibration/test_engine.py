@@ -17,11 +17,14 @@ from calibration.llama import Llama
 from calibration.shard import TINY, Shard
 from calibration.tables import BlockTables
 from cost_models import Constant, ModelSpec
+from simulator.batch import ListedSet
 from simulator.errors import InputError
+from simulator.facts import facts_of
 from simulator.policies import POLICIES, Policy
 from simulator.request import Request
 from simulator.scenario import Scenario
 from simulator.simulation import run
+from simulator.step import Queue, Step
 from traces import Trace
 
 CPU = torch.device("cpu")
@@ -90,6 +93,7 @@ def test_the_run_takes_the_steps_that_a_simulation_takes(model: Llama, name: str
     for column in ("decodes", "context", "chunks", "prompt", "running", "waiting"):
         assert live.record.steps[column].tolist() == simulated.record.steps[column].tolist()
     assert (np.diff(live.record.ends) > 0).all()
+    assert "cost model: stopwatch (measured while it ran)" in facts_of(live.setup)
 
 
 def test_requests_that_come_later_find_the_clock_that_ran(model: Llama) -> None:
@@ -119,6 +123,15 @@ def test_pages_are_dealt_out_as_a_request_grows() -> None:
         tables.grow(Request(1, 0, 9, 9), PAGE + 1)
     tables.release(request)
     assert tables.free == 3
+
+
+def test_a_step_that_only_preempts_frees_pages_and_computes_nothing(model: Llama) -> None:
+    """Orderly policies may answer so where nobody fits."""
+    engine, request = Engine(model, 3, PAGE), Request(0, 0, 9, 9)
+    engine.tables.grow(request, PAGE + 1)
+    queue = Queue(ListedSet(PAGE, lambda *_: None))
+    engine.execute(Step(preempted=[request]), queue)
+    assert (engine.tables.free, engine.tokens) == (3, {})
 
 
 def test_other_models_are_refused() -> None:

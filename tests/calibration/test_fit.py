@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from calibration.errors import error, folds
 from calibration.fit import FitError, fit_all, fit_regime, predict
-from calibration.least_squares import relative_nonnegative
+from calibration.least_squares import _lawson_hanson, relative_nonnegative
 from calibration.rows import StepRows
 from cost_models import StepShape
 from cost_models.fits import Regime
@@ -104,6 +104,11 @@ def test_least_squares_is_optimal(columns: list[list[float]], measured: list[flo
     assert (found >= 0).all()
     assert (slope <= 1e-6).all()
     assert np.abs(slope * (found > 0)).max() <= 1e-6
+
+
+def test_a_system_without_an_optimum_ends_all_the_same() -> None:
+    """No measurements come to one, but rounding may come close."""
+    assert _lawson_hanson(np.zeros((1, 1)), np.ones(1)).tolist() == [0.0]
 
 
 def test_folds_are_seeded_and_even() -> None:

@@ -10,6 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra 'calibration'")
 
+from small_grid import MINI
+
 from calibration import run
 from calibration.grid import CPU, CPU_QUICK, GPU, GPU_QUICK, PASSES, Grid, Point, pages_of, rows_of, tokens_of
 from calibration.machine import Machine
@@ -20,12 +22,6 @@ from calibration.shard import TINY, Shard
 from calibration.timing import CallTimer, Work, timed
 from cost_models import MODELS, CostModelError
 from simulator.errors import InputError
-
-MINI = replace(CPU_QUICK, copy_bytes=1 << 16, matmul=32, tokens=(1, 8, 16), heads=(1, 4), sequences=(1, 4),
-               context=(8, 24), chunk=(8, 16), prior=(0, 16), mixed=CPU_QUICK.mixed[:4], repeats=2,
-               steps=((0, 0, 1, 8), (0, 0, 1, 20), (0, 0, 2, 8), (0, 0, 4, 16), (8, 0, 0, 0), (8, 8, 0, 0),
-                      (16, 0, 0, 0), (16, 8, 0, 0), (8, 0, 1, 8), (8, 8, 1, 20), (8, 0, 3, 8), (16, 0, 1, 8),
-                      (16, 8, 3, 20), (16, 8, 2, 8)))
 
 
 def mini(**options: int) -> Job:
@@ -102,6 +98,28 @@ def test_an_interrupted_calibration_goes_on_where_it_stopped(tmp_path: Path) -> 
     assert kept.read_text().startswith(before)
     assert len(kept.read_text().splitlines()) == 1 + PASSES * (len(MINI.points()) + 2)
     assert len(found.profile.raw) == len(MINI.points()) + 2
+
+
+def test_what_has_all_been_timed_is_not_timed_again(tmp_path: Path) -> None:
+    kept, told = tmp_path / "samples", []
+    run.calibrate(mini(), kept)
+    before = kept.read_text()
+    found = run.calibrate(mini(), kept, resume=True, progress=lambda *counts: told.append(counts))
+    assert kept.read_text() == before
+    assert [row.n for row in found.profile.raw] == [PASSES * MINI.repeats] * (len(MINI.points()) + 2)
+    assert told[-1] == (PASSES * (len(MINI.points()) + 2),) * 2
+
+
+def test_a_device_whose_memory_runs_out_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nA page of advice\n")
+
+    monkeypatch.setattr(run, "measure", measure)
+    with pytest.raises(InputError) as error:
+        run.calibrate(mini(), tmp_path / "samples")
+    assert str(error.value) == (
+        "memory ran out (CUDA out of memory. Tried to allocate 2.00 GiB.): end other programs that hold memory of the "
+        "device, or give a smaller --model; --resume keeps what has been timed")
 
 
 def test_only_the_same_calibration_can_be_gone_on_with(tmp_path: Path) -> None:

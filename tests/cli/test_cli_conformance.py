@@ -86,6 +86,13 @@ def test_a_step_that_one_side_lacks_is_shown_whole(batchsim: Call, changed: Call
     assert any(line.split()[:2] == ["step", "107"] for line in out.splitlines())
 
 
+def test_a_header_that_differs_is_named(batchsim: Call, changed: Callable[..., str]) -> None:
+    folder = changed(lambda line: line["header"].update(usable_blocks=8), step=-1)
+    status, out, _ = batchsim("conformance", "vllm", folder, "--scenario", "09b*")
+    assert (status, out.splitlines()[0]) == (1, "09b_giant_output differs in the header, exact mode")
+    assert ["usable_blocks", "8", "100"] in [line.split() for line in out.splitlines()]
+
+
 def test_what_was_not_recorded_is_said(batchsim: Call, changed: Callable[..., str]) -> None:
     folder = changed(lambda line: line.pop("waiting"))
     status, out, _ = batchsim("conformance", "vllm", folder, "--quiet")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import runpy
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread, current_thread
+from unittest import mock
 
 import pytest
 
+from simulator.cli import turns
 from simulator.cli.output import ResultDirectory, run_name
 from simulator.errors import InputError
 
@@ -161,6 +166,39 @@ def test_a_directory_in_the_place_of_a_file(tmp_path: Path) -> None:
         ResultDirectory(tmp_path, force=True).write({"a.json": b""})
 
 
+def link(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+@pytest.mark.parametrize("make", [link, os.mkfifo if hasattr(os, "mkfifo") else link])
+def test_what_is_no_regular_file_is_not_replaced(make: Callable[[Path], None], tmp_path: Path,
+                                                 refused: Callable[..., str]) -> None:
+    make(tmp_path / "a.json")
+    with pytest.raises(InputError, match=r"a\.json is not a regular file: remove it, or give another --result-dir$"):
+        ResultDirectory(tmp_path, force=True).check(["a.json"])
+    assert refused("run", "--num-prompts", "30", "--force", "--trace-events", "a.json") == (
+        "a.json is not a regular file: remove it, or give another --trace-events")
+    assert names(tmp_path) == ["a.json"]
+
+
+def test_a_place_that_is_not_writable_is_refused(tmp_path: Path, refused: Callable[..., str],
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may write anywhere, so the system's answer is made up."""
+    monkeypatch.setattr("simulator.cli.output.os.access", lambda path, mode: mode != os.W_OK)
+    assert refused(*RUN) == ". is not writable, so out cannot be written: give another place"
+    assert names(tmp_path) == []
+
+
+def test_a_system_without_locks_lets_commands_write_all_the_same(tmp_path: Path) -> None:
+    with mock.patch.dict(sys.modules, {"fcntl": None}):    # as on Windows
+        known = runpy.run_path(turns.__file__)
+    assert known["flock"] is None
+    with known["in_turn"](tmp_path), known["in_turn"](tmp_path):    # nobody waits for the other
+        (tmp_path / "a.json").write_text("1")
+    assert names(tmp_path) == ["a.json"]
+
+
 @pytest.mark.parametrize(("policy", "name"), [
     ("vllm", "vllm-trace.json"), ("dir/my_file.py:Mine", "dir-my_file.py-Mine-trace.json"),
     ("../..", "policy-trace.json")])
@@ -206,6 +244,7 @@ def test_trace_events_go_where_a_file_may_be(refused: Callable[..., str], tmp_pa
     flags = ("run", "--num-prompts", "30", "--trace-events")
     assert refused(*flags, "no/where.json") == (
         "--trace-events must name a file in a directory that exists, not 'no/where.json'")
+    assert refused(*flags, "-") == "--trace-events must name a file, not '-': --json prints to stdout"
     (tmp_path / "there.json").write_text("mine")
     assert refused(*flags, "there.json") == (
         "there.json exists: give --force to replace it, or another --trace-events")

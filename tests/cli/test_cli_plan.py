@@ -39,6 +39,15 @@ def test_an_answer_that_there_is_not_is_an_honest_no(batchsim: Call, tmp_path: P
     assert json.loads((tmp_path / "out" / "plan.json").read_text())["feasible"] is False
 
 
+def test_where_no_gpu_holds_the_model_the_answer_is_no_and_says_why(batchsim: Call) -> None:
+    status, out, err = batchsim("plan", *FEW, "--model", "llama-3.1-70b", "--gpus", "h100-80,l40s")
+    text = " ".join(out.split())
+    assert (status, err) == (1, "")
+    assert text.startswith("No answer")
+    for gpu in ("h100-80", "l40s"):
+        assert f"llama-3.1-70b in bf16 on 1 x {gpu} does not fit" in text
+
+
 def test_files_are_written_and_the_same_each_time(batchsim: Call, tmp_path: Path) -> None:
     for name in ("a", "b"):
         status, out, err = batchsim("plan", *FEW, "-o", name)

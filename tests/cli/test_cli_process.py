@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from simulator.cli.main import main
+from simulator.cli.stopping import Stopped, stoppable
 
 ROOT = Path(__file__).resolve().parents[2]
 BATCHSIM = f"{sys.executable} -m simulator.cli"
 
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a line of bash in a bare environment; `batchsim` is the command."""
+    """Run a line of bash in a bare environment; `batchsim` is the command, measured if this process is."""
     script = f'batchsim() {{ {BATCHSIM} "$@"; }}; {line}'
+    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
     return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False,
-                          env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **environment})
+                          env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **measured, **environment})
 
 
 @pytest.mark.parametrize("command", ["list traces --json", "list cost-models --verbose", "--help"])
@@ -28,6 +36,22 @@ def test_a_closed_pipe_is_no_error(command: str) -> None:
 def test_a_closed_stdout_is_no_error() -> None:
     run = shell("batchsim list gpus --json >&-")
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("words", ["2>&-", "2>/dev/full"])
+def test_words_that_nobody_can_read_change_nothing(words: str) -> None:
+    run = shell(f"batchsim run --policy sch --num-prompts 5 {words}")
+    assert (run.returncode, run.stdout, run.stderr) == (2, "", "")
+
+
+def test_a_thread_hears_no_signals_and_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    statuses: list[int] = []
+    thread = threading.Thread(target=lambda: statuses.append(main(["list", "gpus", "--json"])))
+    thread.start()
+    thread.join()
+    out, err = capsys.readouterr()
+    assert (statuses, err) == ([0], "")
+    assert "h100-80" in out
 
 
 def test_a_full_disk_is_one_line() -> None:
@@ -101,3 +125,25 @@ def test_whom_nohup_starts_goes_on(tmp_path: Path) -> None:
     assert shell(line).returncode == 129
     unheard = shell(f"trap '' HUP; {line}")
     assert (unheard.returncode, unheard.stderr) == (0, "")
+
+
+def test_what_python_ignores_besides_is_told_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: heard.append(told.exc_value))
+    with stoppable(whole=False) as stopper:
+        stopper.listen()
+        sys.unraisablehook(SimpleNamespace(exc_value=(other := ValueError("while an object was freed"))))
+        stopper.stopped = Stopped(signal.SIGTERM)
+        monkeypatch.delattr(signal, "setitimer")    # as on Windows, where nothing can ask again
+        sys.unraisablehook(SimpleNamespace(exc_value=stopper.stopped))
+    assert heard == [other]
+
+
+@pytest.mark.parametrize(("backend", "status", "told"), [
+    ("svg", 0, "written: {}"), ("paper", 2, "batchsim: matplotlib does not know MPLBACKEND=paper: unset it")])
+def test_a_backend_that_matplotlib_does_not_know_is_refused(backend: str, status: int, told: str,
+                                                            tmp_path: Path) -> None:
+    path = tmp_path / "a.svg"
+    run = shell(f"batchsim trace describe azure-conv-2023 --limit 20 -o {path}", MPLBACKEND=backend)
+    assert (run.returncode, run.stderr) == (status, f"{told.format(path)}\n")
+    assert path.exists() is (status == 0)

@@ -193,6 +193,21 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
     return plant
 
 
+@pytest.mark.parametrize(("error", "told"), [
+    (MemoryError("Unable to allocate 9.00 TiB for an array"), "there is not enough memory (Unable to allocate 9.00 TiB "
+     "for an array): ask for less at once, such as --num-prompts"),
+    (FileNotFoundError(2, "No such file or directory"), "No such file or directory: is the current directory gone?"),
+    (FileNotFoundError(2, "No such file or directory", "a.csv"), "a.csv: No such file or directory"),
+    (OSError(28, "No space left on device"), "No space left on device"), (OSError(), "OSError"),
+])
+def test_what_the_system_refuses_is_one_line_and_status_2(error: Exception, told: str,
+                                                          broken: Callable[[BaseException], None],
+                                                          capsys: pytest.CaptureFixture[str]) -> None:
+    broken(error)
+    assert main(["run", "--num-prompts", "5"]) == 2
+    assert capsys.readouterr() == ("", f"batchsim: {told}\n")
+
+
 def test_our_own_fault_is_one_line_and_status_70(broken: Callable[[BaseException], None],
                                                  capsys: pytest.CaptureFixture[str]) -> None:
     broken(ZeroDivisionError("division by zero"))

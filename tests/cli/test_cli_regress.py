@@ -36,6 +36,13 @@ def saved(batchsim: Call) -> Call:
     return batchsim
 
 
+def test_json_tells_what_was_saved(saved: Call) -> None:
+    status, out, err = saved("baseline", "save", "--scenario", "chat.yaml", "-o", "json.json", "--json")
+    told = json.loads(out)
+    assert (status, err, told["baseline"], told["kind"]) == (0, "", "json.json", "simulated")
+    assert told["metrics"] == json.loads(Path("base.json").read_text())["metrics"]
+
+
 def written(directory: str = "batchsim-regress") -> dict[str, bytes]:
     return {name: (Path(directory) / name).read_bytes() for name in WRITTEN}
 
@@ -105,6 +112,7 @@ def test_bad_input_ends_with_2(saved: Call, refused: Callable[..., str]) -> None
     assert refused(*check, "--result", "none.json") == "none.json: No such file or directory"
     assert refused(*check, "--policy", "vlm").startswith("unknown policy 'vlm': did you mean 'vllm'?")
     assert "--baseline" in refused("regress")
+    assert refused("regress", "--baseline", " ") == "--baseline must name a file or a folder, not ' '"
     assert refused("baseline", "save", "-o", "base.json") == (
         "base.json exists: give --force to replace it, or another -o")
     assert refused("baseline", "save", "-o", "new.json", "--result", "bad.json") == f"bad.json: {BROKEN}"

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from simulator.studies.reproduce import answers
+from simulator.studies.reproduce import Verdict, answers
 from simulator.studies.reproduce.spec import bundled_specs
+from simulator.studies.reproduce.verdict import Baseline, Row, verdict_spec
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -76,12 +77,23 @@ def test_files_are_written_where_asked_and_replace_nothing_else(batchsim: Call, 
     assert "was not written by an earlier run" in err
 
 
+def test_a_verdict_has_a_figure_of_its_own(batchsim: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = verdict_spec()
+    rows = (Row(next(iter(spec.traces)), Baseline(8, "declared"), 2.0, 6.0, 1.5, 5, spec.range),)
+    monkeypatch.setattr("simulator.cli.reproduce.study", lambda names, **_: [Verdict(spec, rows)])
+    status, out, err = batchsim("reproduce", "verdict", "-o", "out")
+    assert (status, err) == (0, "written to out/: reproduce.json and a figure of each\n")
+    assert "10-20x holds in 2 of 2 ratios" in " ".join(out.split())
+    assert b"over that of the static baseline" in (tmp_path / "out" / "verdict.svg").read_bytes()
+
+
 def test_caveats_print_ratio_and_reason(batchsim: Call, tmp_path: Path) -> None:
     status, out, err = batchsim("caveats", "-o", "out")
     assert (status, err) == (0, "written to out/: caveats.json and caveats.svg\n")
     assert "equal answers" in out
     assert "1.00x" in out
     assert "and that is 1." in out
+    assert batchsim("caveats", "-o", "out", "--quiet")[2] == ""
     status, document, err = batchsim("caveats", "--json")
     assert (status, err) == (0, "")
     assert document == (tmp_path / "out" / "caveats.json").read_text()

@@ -10,16 +10,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from rich.console import Console
 
 from simulator import sweep as sweep_in_python
 from simulator.cli import progress as progress_module
 from simulator.cli.progress import Bar, Log
 from simulator.cli.varied import listed, spaces, spelled, varied
 from simulator.errors import InputError
+from simulator.studies.campaign.store import KEPT
 
 Call = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]
@@ -134,11 +137,27 @@ def test_a_point_that_fails_is_reported_with_its_scenario(batchsim: Call, tmp_pa
     assert failure["scenario"]["tensor_parallel_size"] == 3
 
 
-def test_a_sweep_in_which_nothing_comes_out_is_told(batchsim: Call, tmp_path: Path) -> None:
+def test_a_sweep_in_which_nothing_comes_out_is_told(batchsim: Call, refused: Refused, tmp_path: Path) -> None:
     status, out, _ = batchsim("sweep", *FEW, "--vary", "tensor_parallel_size=3,5", "-o", "out")
     assert status == 1
     assert "nothing was measured" in out
     assert "heatmap.svg" not in {path.name for path in (tmp_path / "out").iterdir()}
+    assert refused("plot", "out") == "out: nothing to draw: no point served anything"
+
+
+def test_a_disk_that_takes_no_summary_loses_no_point(refused: Refused, batchsim: Call, tmp_path: Path,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    line = ("sweep", *FEW, "--vary", "max_num_seqs=2,8", "--quiet", "-o", "out")
+    with monkeypatch.context() as disk:
+        disk.setattr("simulator.cli.sweep.ResultDirectory.write", full)
+        assert refused(*line) == f"out: No space left on device: {KEPT}"
+    points = contents(tmp_path / "out")
+    assert len([name for name in points if name.startswith("points")]) == 2
+    assert batchsim(*line, "--resume")[0] == 0
+    assert points.items() <= contents(tmp_path / "out").items()
 
 
 def test_a_sweep_that_serves_nobody_says_why(batchsim: Call, tmp_path: Path) -> None:
@@ -236,6 +255,8 @@ def test_plot_draws_again(batchsim: Call, tmp_path: Path) -> None:
     assert batchsim("plot", "out", "--x", "request_rate", "--metric", "p99_ttft_ms", "--quiet") == (0, "", "")
     after = contents(tmp_path / "out")
     assert {name for name in after if after[name] != before[name]} == {"heatmap.svg", "manifest.json"}
+    status, out, err = batchsim("plot", "out", "--json")
+    assert (status, json.loads(out), err) == (0, {"directory": "out", "figures": ["heatmap.svg", "pareto.svg"]}, "")
 
 
 def test_plot_reads_what_vllm_wrote(batchsim: Call, tmp_path: Path) -> None:
@@ -283,6 +304,23 @@ def test_progress_of_what_has_no_known_end_tells_no_time_left(monkeypatch: pytes
     monkeypatch.setattr(progress_module.sys.stderr, "isatty", lambda: True, raising=False)
     columns = [type(each).__name__ for each in Bar("plan", unit="runs", open_ended=True)._bar.columns]
     assert "TimeRemainingColumn" not in columns
+
+
+def test_a_bar_is_there_while_somebody_looks_at_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100))
+    screen = Console(file=StringIO(), force_terminal=True, width=100, color_system=None)
+    monkeypatch.setattr(progress_module, "Console", lambda **_: screen)
+    monkeypatch.setattr(progress_module.sys.stderr, "isatty", lambda: True, raising=False)
+    with Bar("sweep", unit="points") as bar:
+        bar._bar.get_time = lambda: float(next(clock))
+        [task], rate = bar._bar.tasks, bar._bar.columns[4]
+        assert str(rate(task)) == ""
+        for done in (0, 30, 60):
+            bar.one(done, 90)
+        assert str(rate(bar._bar.tasks[0])) == "30 points/s"
+        assert bar._bar.live.is_started
+    assert not bar._bar.live.is_started
+    assert "sweep" in screen.file.getvalue()    # type: ignore[attr-defined]
 
 
 def command(*arguments: str) -> subprocess.Popen[str]:

@@ -65,6 +65,11 @@ def test_describe_shows_arrivals_and_slots(batchsim: Callable, day: Path) -> Non
     facts = dict(line.split(maxsplit=1) for line in out.splitlines()[1:10])
     assert (facts["rows"], facts["outside"]) == ("20", "2 (not in the window)")
     assert "none told: nothing is shared between requests" in out
+    Path("told.jsonl").write_text("".join(json.dumps({
+        "timestamp": at, "input_length": 1024, "output_length": 5, "hash_ids": [0, at]}) + "\n" for at in range(1, 4)))
+    status, told, err = batchsim("trace", "describe", "told.jsonl")
+    assert (status, err) == (0, "")
+    assert "none told" not in told
     assert "slots in use, request-level   100.0%" in out
     assert out.count("━") >= 20
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from io import StringIO
 from math import inf
 
+import numpy as np
 import pytest
 
 from simulator.cli import values
-from simulator.cli.console import as_json
+from simulator.cli.console import PIPED_WIDTH, Trimmed, answers, as_json, plain
 from simulator.cli.lines import one_line
 from simulator.cli.options import Common, Simulated
 from simulator.errors import InputError
@@ -68,6 +71,19 @@ def test_a_long_value_is_cut_in_the_error() -> None:
 def test_a_document_has_no_number_that_json_lacks() -> None:
     assert as_json({"a": inf, "b": float("nan"), "c": (1, True)}) == (
         '{\n  "a": "inf",\n  "b": null,\n  "c": [\n    1,\n    true\n  ]\n}\n')
+    assert plain({"a": np.float64("inf"), "b": np.array([1.5, float("nan")]), 3: np.int64(7)}) == {
+        "a": "inf", "b": [1.5, None], "3": 7}
+
+
+def test_answers_are_as_wide_as_the_terminal_and_untrimmed_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "33")
+    assert (answers().width, type(answers().file)) == (33, Trimmed)
+    monkeypatch.setattr(sys, "stdout", screen := StringIO())
+    monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
+    assert (answers().width, answers().file) == (33, screen)
+    monkeypatch.delenv("COLUMNS")
+    monkeypatch.setattr(screen, "isatty", lambda: False)
+    assert answers().width == PIPED_WIDTH
 
 
 def test_a_line_is_a_line() -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from simulator.studies.why import ORDER
+
 Call = Callable[..., tuple[int, str, str]]
 FEW = ("--num-prompts", "60", "--workers", "1", "--kv-capacity-tokens", "20000")
 
@@ -54,6 +56,13 @@ def test_the_answer_stands_in_words_with_its_conventions_and_commands(batchsim: 
                  "Run any row again: batchsim run --policy hybrid --load saturated --num-prompts 60",
                  "leads the next batch"):
         assert " ".join(part.split()) in " ".join(text.split())
+
+
+def test_where_one_switch_differs_there_is_no_order_to_speak_of(batchsim: Call) -> None:
+    text = answer(batchsim, "why", *FEW, "--from", "vllm", "--to", "hybrid", "--set", "hybrid.max_num_seqs=16")
+    assert "comes from, in the natural order" in " ".join(text.split())
+    assert ORDER.partition(":")[0] not in text
+    assert ORDER.partition(":")[0] in answer(batchsim, "why", *FEW)
 
 
 def test_files_are_written_if_asked_for_and_the_same_each_time(batchsim: Call, tmp_path: Path) -> None:

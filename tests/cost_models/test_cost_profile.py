@@ -74,6 +74,8 @@ def test_an_unquoted_date_stays_as_written(tmp_path: Path) -> None:
         ({"tensor_parallel_size": 1.5}, ": tensor_parallel_size must be a whole number of at least 0, got 1.5"),
         ({"dtype": "fp16"}, ": unknown dtype 'fp16': did you mean 'bf16'? (known: bf16, fp8, fp32)"),
         ({"name": ""}, ": name must be text, got ''"),
+        ({"name": "a\nb"}, ": name must be one printable line, got 'a\\nb'"),
+        ({"gpu": "h100\x1b[2J"}, ": gpu must be one printable line, got 'h100\\x1b[2J'"),
         ({"model_shape__layers": 16}, ": model_shape: layers 16 is not that of llama-3.1-8b (32)"),
         ({"model_shape__layers": ...}, ": model_shape: missing 'layers' (needed: layers)"),
         (
@@ -204,3 +206,12 @@ def test_bundled_names_say_what_they_are_for() -> None:
     for name, profile in bundled_profiles().items():
         parts = "" if profile.tensor_parallel_size == 1 else f"tp{profile.tensor_parallel_size}-"
         assert name == f"{profile.model}-{profile.gpu}-{parts}{profile.dtype}"
+
+
+def test_what_an_editor_leaves_beside_the_bundled_profiles_is_none(tmp_path: Path,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "profiles").mkdir()
+    written(tmp_path / "profiles" / "round.yaml", ROUND)
+    (tmp_path / "profiles" / "round.yaml~").write_text("name: ro")
+    monkeypatch.setattr("cost_models.profile.files", lambda package: tmp_path)
+    assert bundled_profiles.__wrapped__().keys() == {"round"}

@@ -210,6 +210,11 @@ def test_a_bundled_shape_spelled_out_is_that_model() -> None:
         ({"layers": "2"}, "model: layers must be a whole number of at least 0, got '2'"),
         ({"gated_mlp": 1}, "model: gated_mlp must be true or false, got 1"),
         ({"heads": 5}, "model: heads (5) must be a multiple of kv_heads (2)"),
+        ({"name": "o\nn"}, "name of the model must be one printable line, got 'o\\nn'"),
+        (
+            {"layers": [10**5000]},
+            "model: layers must be a whole number of at least 0, got a number of thousands of digits",
+        ),
         ({"name": "opt-13b"}, "'opt-13b' is a bundled model of another shape: give yours another name"),
     ],
 )

@@ -126,5 +126,11 @@ def test_what_cannot_be_drawn(how: str | float, message: str) -> None:
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("quantiles", [(0, 0), (-0.1, 1, 2), (-2, 1), (float("nan"), 1)])
+def test_quantiles_that_are_no_factors_are_refused(quantiles: tuple[float, ...]) -> None:
+    with pytest.raises(CostModelError, match=r"^quantiles of noise must be at least 0, with a mean above 0$"):
+        Noise({"decode": quantiles}, seed=0)
+
+
 def test_graphs_keep_the_residuals() -> None:
     assert CapturedGraphs(H100, (1, 2)).residuals() == H100.residuals()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +16,8 @@ import simulator as sim
 import traces
 from simulator.bench import WORKLOADS, Bench, Case, Measurement
 from simulator.bench import measuring as measuring_module
+from simulator.bench import running as running_module
+from simulator.bench.__main__ import main as answer_to
 from simulator.bench.made import CONVERSATION, conversations, lognormal, period, uniform
 from simulator.bench.measuring import measure, measure_apart, peak_mib
 from simulator.bench.report import label
@@ -125,6 +130,62 @@ def test_what_is_wrong_with_a_policy_is_one_line(rule: str, complaint: str, tmp_
     assert "\n" not in str(error.value)
 
 
+def asked(policy: str, workload: str = "planning") -> str:
+    """The question that the fresh process gets."""
+    return json.dumps({"case": Case(workload, policy, SMALL)._asdict(), "repeat": 1})
+
+
+def test_what_a_policy_file_raises_before_it_plans_is_an_answer(tmp_path: Path,
+                                                                capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("from simulator.policies import Vllm\nclass Mine(Vllm):\n"
+                    "    def __init__(self):\n        raise KeyError('nothing there')\n")
+    answer_to(asked(f"{file}:Mine"))
+    assert json.loads(capsys.readouterr().out) == {"error": f"{file}, line 4: KeyError: 'nothing there'"}
+
+
+def test_our_own_fault_is_no_answer() -> None:
+    with pytest.raises(KeyError, match="nowhere"):
+        answer_to(asked("vllm", "nowhere"))
+    with pytest.raises(RuntimeError, match=r"^nowhere with 40 requests: \[\"KeyError: 'nowhere'\"\]$"):
+        measure_apart(Case("nowhere", "vllm", SMALL), repeat=1)
+
+
+def test_a_process_that_is_killed_is_told(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import os, signal\nfrom simulator.policies import Vllm\nclass Mine(Vllm):\n"
+        "    def plan(self, queue, memory, now):\n        os.kill(os.getpid(), signal.SIGKILL)\n")
+    with pytest.raises(InputError, match=r"^planning with 40 requests: the process was killed by signal 9; if memory "
+                                         r"is short, try --quick or another workload$"):
+        measure_apart(Case("planning", f"{tmp_path / 'mine.py'}:Mine", SMALL), repeat=1)
+
+
+def test_peak_memory_where_there_is_no_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring_module, "Path", lambda _: tmp_path / "nowhere")
+    usage = SimpleNamespace(RUSAGE_SELF=0, getrusage=lambda who: SimpleNamespace(ru_maxrss=3 << 20))
+    monkeypatch.setitem(sys.modules, "resource", usage)    # KiB, but bytes on a Mac
+    for platform, mib in (("linux", 3 << 10), ("darwin", 3)):
+        monkeypatch.setattr(sys, "platform", platform)
+        assert peak_mib() == mib
+    monkeypatch.setitem(sys.modules, "resource", None)    # as on Windows
+    assert peak_mib() is None
+
+
+@pytest.mark.parametrize(("told", "name"), [
+    ("processor: 0\nmodel name\t: Fast CPU\nmodel name\t: Other\n", "Fast CPU"),
+    ("processor: 0\n", "aarch64"), (None, "aarch64")])
+def test_the_processor_has_the_name_that_linux_tells_else_its_kind(told: str | None, name: str,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(path: str, encoding: str) -> StringIO:
+        if told is None:
+            raise FileNotFoundError(path)
+        return StringIO(told)
+
+    monkeypatch.setattr("simulator.bench.running.open", opened, raising=False)
+    monkeypatch.setattr("simulator.bench.running.platform.machine", lambda: "aarch64")
+    assert running_module._processor() == name
+
+
 def test_the_file_that_is_read_holds_the_trace(tmp_path: Path) -> None:
     trace = uniform(50)
     again = traces.load(written(trace, tmp_path), unit="ns")
@@ -162,6 +223,8 @@ def test_the_notes_say_what_the_figures_come_to() -> None:
     assert speed.rows[0] == ("million", "100", "1.00", "100", "200", "10000.0", "5000.0", "10000.0", "50")
     assert counts.rows[0] == ("million", "100", "100", "1.00", "200", "2.00", "300", "3.00")
     assert json.dumps(found.records())
+    [policies, _] = Bench({}, (measurement("policies", "static", 10, 3.0),)).tables()
+    assert policies.note == "", "there is nothing to hold it against"
 
 
 def test_a_policy_is_named_where_it_is_not_the_usual_one() -> None:

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 from worlds import play_both, trace_of
 
+from cost_models import StepShape
 from simulator.conformance import MODES, Mode, Recording, Verdict, check, compare, conformance, recordings
+from simulator.conformance.engine import Clock
 from simulator.conformance.vllm import STEP, vllm_case
 from simulator.errors import InputError, PolicyError
 from simulator.memory import Memory
 from simulator.policies import Policy, Vllm
+from simulator.pricing import SMALLEST
 from simulator.scenario import Scenario
 from simulator.simulation import run, simulate
 from simulator.step import Queue, Step, Wait
@@ -241,6 +244,24 @@ def test_a_directory_is_checked_scenario_by_scenario() -> None:
     assert [(verdict.name, verdict.identical, verdict.steps) for verdict in verdicts] == [
         ("01_light", True, 539), ("05_no_chunking", True, 174)]
     assert all(isinstance(verdict, Verdict) and len(verdict.outcomes) == 2 for verdict in verdicts)
+    assert list(conformance(vllm_case, GOLDEN, only=["01*", "05_no_chunking"])) == verdicts
+
+
+def test_a_header_that_an_engine_says_nothing_of_is_passed_over(tmp_path: Path) -> None:
+    [plain] = recordings(GOLDEN.parent / "sglang", ["s1_prefill_first"])
+    for part, path in plain.paths.items():
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        head = b'{"header": {"sglang_version": "0.5"}}\n' if part == "trace" else b""
+        (tmp_path / path.name.removesuffix(".gz")).write_bytes(head + content)
+    [headed] = recordings(tmp_path)
+    assert check(headed, "sglang") == check(plain, "sglang")
+
+
+def test_the_clock_counts_steps_and_tokens() -> None:
+    clock, step = Clock(5, 2), StepShape(3, 40, ((7, 0),))
+    assert (clock.name, clock.origin) == ("clock", "the recording")
+    assert (clock.time(step), clock.time(SMALLEST)) == (5 + 2 * 10, 5)
+    assert clock.decode_times(StepShape(3, 40), 4) == [5 + 2 * 3] * 4
 
 
 ROW = {"id": "a", "prompt_tokens": 5, "output_tokens": 2}
@@ -303,6 +324,15 @@ def test_files_that_are_absent_broken_or_there_twice_are_named(tmp_path: Path) -
     assert refused(lambda: recordings(tmp_path)[0]).endswith(
         "scenario 'made' has no requests: add made.requests.jsonl")
     assert refused(lambda: recordings(tmp_path / "away")[0]).endswith("is not there: give a directory of recordings")
+
+
+def test_a_file_that_expands_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = written(tmp_path, {}, [ROW], [])
+    zipped = tmp_path / "made.requests.jsonl.gz"
+    zipped.write_bytes(gzip.compress(b" " * (3 << 20)))
+    recording.paths["requests"].unlink()
+    monkeypatch.setattr("simulator.conformance.recording.MOST_BYTES", 2 << 20)
+    assert refused(lambda: recordings(tmp_path)[0]) == "made.requests.jsonl.gz: expands to more than 2 MiB"
 
 
 # The replica's part

@@ -208,3 +208,17 @@ def test_a_folder_is_told_from_what_it_was() -> None:
     write("folder/a/two.csv", "1")
     assert named.as_it_is("folder") != before
     assert named.as_it_is("nowhere") == named.as_it_is("a\0b") == ()
+
+
+def test_a_folder_has_a_digest_of_its_names_and_contents(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("folder/a/one.csv", "1")
+    before = named.digest_of("folder")
+    assert before == named.digest_of("folder") != named.digest_of("folder/a")
+    write("folder/a/two.csv", "22")
+    assert named.digest_of("folder") != before
+    for bound, most in (("MOST_FILES", 2), ("MOST_IN_FOLDER", 2)):    # a folder, two files of 3 bytes
+        with monkeypatch.context() as bounds:
+            bounds.setattr(named, bound, most)
+            assert named.digest_of("folder") is None
+            bounds.setattr(named, bound, most + 1)
+            assert named.digest_of("folder") is not None

@@ -35,6 +35,11 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     (f"vllm serve {LLAMA} --cudagraph-capture-sizes 1 2 4 8 --block-size 32 --num-gpu-blocks-override 1000",
      {"policy": "vllm", "model": "llama-3.1-8b", "cuda_graph_sizes": "1,2,4,8", "knobs": {"block_size": 32},
       "kv_capacity_tokens": 32_000}),
+    (f"vllm serve {LLAMA} --enable-prefix-caching True -pp 1 --kv-cache-dtype auto",
+     {"policy": "vllm", "model": "llama-3.1-8b", "knobs": {"enable_prefix_caching": True}, "kv_dtype": "bf16"}),
+    (f"vllm serve {LLAMA} --no-enable-prefix-caching false --no-enable-chunked-prefill=true",
+     {"policy": "vllm", "model": "llama-3.1-8b",
+      "knobs": {"enable_prefix_caching": True, "enable_chunked_prefill": False}}),
     (f"vllm serve {LLAMA} -tp 2 --kv-cache-memory-bytes 1G",
      {"policy": "vllm", "model": "llama-3.1-8b", "tensor_parallel_size": 2, "kv_capacity_tokens": (2 << 30) // 131072}),
     (f"cd /srv && exec vllm serve {LLAMA} \\\r\n --max-num-seqs 8 -O 3 && echo done",
@@ -83,6 +88,7 @@ def test_a_command_line_is_a_scenario(line: str, fields: dict[str, Any]) -> None
     ("vllm serve a b", "--from: names two models, a and b: which one is it?"),
     ("vllm serve", "--from: names no model: add --model, or give batchsim --model"),
     ("vllm serve Qwen/Qwen3-8B", "--from: no shape of 'Qwen/Qwen3-8B' is bundled (llama-3.1-8b, "),
+    (f"vllm serve {'x' * 5000}", f"--from: no shape of '{'x' * 1000}"),
     ("vllm serve 'a", "--from: cannot be read as a command line (No closing quotation): put quotes around it"),
     ("ollama run llama3", "--from: starts no engine that is known here (vllm serve, sglang.launch_server, "
                           "text-generation-launcher, trtllm-serve"),
@@ -111,6 +117,27 @@ def test_every_flag_is_accounted_for() -> None:
     assert found.told()[0] == f"{LLAMA} sets model: llama-3.1-8b"
 
 
+@pytest.mark.parametrize(("line", "told"), [
+    (f"vllm serve {LLAMA} --kv-cache-dtype int8", {"--kv-cache-dtype int8": "KV cache in int8: bf16 is taken"}),
+    (f"text-generation-launcher --model-id {LLAMA} --quantize eetq",
+     {"--quantize eetq": "eetq weights of 8 bits: bf16 is taken, which is larger"}),
+    (f"trtllm-serve {LLAMA} --max_beam_width 4", {"--max_beam_width 4": "beam search: one beam is taken"}),
+])
+def test_what_has_a_value_that_is_not_modelled_is_told(line: str, told: dict[str, str]) -> None:
+    found = translate(line)
+    assert found.not_modelled == told
+    assert found.fields.keys() == {"policy", "model"}
+
+
+def test_a_file_with_a_shape_is_the_model(tmp_path: Path) -> None:
+    shape = MODELS["opt-13b"]
+    text = "".join(f"{name}: {json.dumps(value)}\n" for name, value in vars(replace(shape, name="mine")).items())
+    (tmp_path / "mine.yaml").write_text(text)
+    found = translate(f"vllm serve {tmp_path / 'mine.yaml'}")
+    assert found.fields == {"policy": "vllm", "model": str(tmp_path / "mine.yaml")}
+    assert prepare(scenario_of(num_prompts=2, **found.fields)).model == replace(shape, name="mine")
+
+
 @pytest.mark.parametrize("line", [
     f"vllm serve {LLAMA} --enforce-eager", f"sglang serve {LLAMA} --disable-cuda-graph",
     f"text-generation-launcher --model-id {LLAMA} --cuda-graphs 0"])
@@ -131,7 +158,7 @@ def test_what_is_said_otherwise_wins() -> None:
 def test_a_file_of_flags_stands_behind_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("c.yaml").write_text(f"model: {LLAMA}\nmax_num_seqs: 8\nblock-size: 32\nenable-prefix-caching: false\n"
-                              "served-model-name: [a, b]\n")
+                              "served-model-name: [a, b]\nmax-model-len:\n")    # what has no value is not given
     found = translate("vllm serve --config c.yaml --max-num-seqs 16")
     assert found.fields == {"policy": "vllm", "model": "llama-3.1-8b", "knobs": {
         "max_num_seqs": 16, "block_size": 32, "enable_prefix_caching": False}}

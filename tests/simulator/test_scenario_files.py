@@ -98,6 +98,8 @@ def test_fields_have_their_kinds(write: Write) -> None:
                              kv_capacity_tokens=inf, scheduler_overhead={"all": (0.1, 0.01), "vllm": (2, 0.0)},
                              goodput={"ttft": 500}, prices={"h100-80": 2.5}, max_tokens=64)
     assert type(found.rate_scale) is float
+    found = read_scenario(write("knobs: {max_batch_size: 8, preferred_batch_size: [4, 8]}\n"))
+    assert found.fields["knobs"] == {"max_batch_size": 8, "preferred_batch_size": (4, 8)}
 
 
 @pytest.mark.parametrize(("text", "told"), [
@@ -111,6 +113,7 @@ def test_fields_have_their_kinds(write: Write) -> None:
     ("replicas: inf", "scenario.yaml, line 1: replicas must be a whole number of at least 1, not inf"),
     ("max_retries: .inf", "scenario.yaml, line 1: max_retries must be a whole number of at least 0, not inf"),
     ("kv_capacity_tokens: 1e30", "scenario.yaml, line 1: kv_capacity_tokens must be at most 1152921504606846976 or"),
+    ("model: {name: mine, layers: 2}", "scenario.yaml, line 1: model: missing 'hidden' (needed: hidden, heads, "),
     ("gpu: 5", "scenario.yaml, line 1: gpu must be text, not 5: put it in quotes if it is meant so"),
     ("exact: 1", "scenario.yaml, line 1: exact must be true or false, not 1"),
     ("goodput: [ttft]", "scenario.yaml, line 1: goodput must map names to values, not ['ttft']"),
@@ -137,6 +140,7 @@ def test_none_is_no_value_where_one_is_needed(name: str) -> None:
 @pytest.mark.parametrize(("text", "told"), [
     ('{"backend": "batchsim:vllm"}', "r.json: holds a result without its scenario: run it again with this version"),
     ('{"scenario": {"gpuu": "x"}}', "r.json: unknown key 'gpuu': did you mean 'gpu'? (nearest of "),
+    ('{"backend": "openai-chat"}', "r.json: holds what another tool measured, without a scenario: batchsim validate "),
     ("{", "r.json: is not JSON ("),
     ("[1]", "r.json: must map fields of a scenario to values"),
 ])
@@ -386,6 +390,7 @@ def test_a_point_of_a_campaign_carries_what_was_asked(tmp_path: Path) -> None:
 
 def test_files_of_two_rounds_go_together_or_are_told() -> None:
     assert together({"a": "1"}, {"b": "2"}) == {"a": "1", "b": "2"}
+    assert together({"a": "1", "b": "2"}, {"b": "2", "c": "3"}) == {"a": "1", "b": "2", "c": "3"}
     with pytest.raises(FileChanged, match="b has changed"):
         together({"a": "1", "b": "2"}, {"b": "3"})
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import wicked
-from wicked.costs import Numpy
+from wicked.costs import Listed, Numpy, Refuses
 from wicked.honest import Honest
 from worlds import trace_of
 
@@ -44,6 +44,11 @@ def test_a_cost_model_that_misbehaves_gets_one_line(kind: type, exact: bool) -> 
 def test_who_breaks_nothing_is_told_nothing(exact: bool) -> None:
     assert wicked.told(WORLD, Honest(), exact=exact) == ""
     assert wicked.told(WORLD, "vllm", Numpy(), exact=exact) == ""
+    assert wicked.told(WORLD, "vllm", Listed(), exact=exact) == ""
+
+
+def test_what_a_cost_model_refuses_is_told_in_its_own_words() -> None:
+    assert wicked.told(WORLD, "vllm", Refuses()) == "no step has two chunks: send one prompt after the other"
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])

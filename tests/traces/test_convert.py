@@ -1,7 +1,9 @@
 """Round trips: every row and every column of a trace survives in every format."""
 
 import json
+import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -93,3 +95,16 @@ def test_other_endings_are_refused(tiny, suffix):
 def test_a_name_that_does_not_print_is_refused():
     with pytest.raises(TraceError, match="column tenant: 'a\\\\nb' is not a printable name"):
         convert(Trace("t", arrival=[0], prompt=[1], output=[1], tenant=("a\nb",)), ".csv")
+
+
+def test_prefix_blocks_of_several_sizes_are_no_trace(write):
+    header = "arrival_ns,prompt_tokens,output_tokens,hash_ids,hash_block\n"
+    with pytest.raises(TraceError, match=r"prefix blocks of several sizes \(16, 32, \.\.\.\) in one trace"):
+        load(write(header + "0,16,1,7,16\n1,32,1,8,32\n"))
+    assert load(write(header + "0,16,1,7,16\n1,32,1,8 9,16\n")).hash_ids == ((7,), (8, 9))
+
+
+def test_without_pyarrow_the_next_move_is_told(tiny):
+    with (mock.patch.dict(sys.modules, {"pyarrow": None}),
+          pytest.raises(TraceError, match=r"Parquet is written with pyarrow: pip install 'batchsim\[parquet\]'")):
+        convert(tiny, ".parquet")

@@ -111,6 +111,16 @@ def test_without_a_network_one_line_says_so(home, tmp_path):
     assert files(tmp_path) == []
 
 
+def test_without_a_place_to_keep_it_one_line_says_where_to_choose_one(home, tmp_path, monkeypatch):
+    (tmp_path / "taken").write_text("no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "taken"))
+    with pytest.raises(TraceError, match=r"tiny-full cannot be kept in .*taken/batchsim/traces/tiny-full \(.+\): set "
+                                         r"XDG_CACHE_HOME to a folder that can be written") as error:
+        fetch(public("tiny-full"))
+    assert "\n" not in str(error.value)
+    assert home.asked == 0
+
+
 def test_the_bundled_catalogue_names_homes_checksums_and_terms():
     found = catalogue()
     assert {"azure-code-2023-full", "mooncake-conversation-full", "burstgpt-1-full"} <= found.keys()

@@ -51,10 +51,26 @@ def test_a_coarse_clock_stays_coarse():
     assert (facts["kind"], facts["tick_s"], facts["window_s"]) == ("ticks", 3, 60)
 
 
+@pytest.mark.parametrize("last", [1, 7, 20])
+def test_a_last_minute_that_a_coarse_clock_cuts_short_stays_short(last):
+    """Ten minutes of a request on each of 20 ticks and some more, and a part of another one."""
+    ticks = np.arange(10 * 20 + last) * 3 * SECOND
+    trace = made(np.sort(np.concatenate([ticks, ticks[::4], ticks[-1:]])))
+    spec = fit(trace, "mine")
+    assert (spec["arrivals"]["kind"], spec["arrivals"]["span_s"]) == ("ticks", ticks[-1] / SECOND)
+    again = generate(spec_of(spec, "mine"))
+    assert np.unique(again.arrival).tolist() == ticks.tolist()
+    assert np.bincount(again.arrival // (60 * SECOND)).tolist() == spec["arrivals"]["counts"]
+
+
 def test_a_trace_without_times_and_a_short_one():
     assert fit(made(np.zeros(50, np.int64)), "mine")["arrivals"] == {"kind": "at-once"}
-    facts = fit(made(np.arange(100) * SECOND), "mine")["arrivals"]
+    facts = fit(made(np.arange(100) * 101 * SECOND // 100), "mine")["arrivals"]
     assert (facts["window_s"], facts["burstiness"] > 20) == (9, True)
+    at_once = made(np.zeros(50, np.int64))
+    errors = {each.what: each.error for each in kept(at_once, fit(at_once, "mine"))}
+    assert (errors["requests/s"], errors["variation of gaps"]) == (None, None), "there is no rate to be off"
+    assert errors["mean prompt"] is not None
     one = fit(made(np.zeros(1, np.int64)), "mine")
     assert len(generate(spec_of(one, "mine"))) == 1
 

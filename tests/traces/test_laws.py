@@ -77,6 +77,14 @@ def test_what_is_no_law_is_refused_in_one_line(given, words):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("law", [
+    Exponential(mean=1, least=1000, most=1001, beyond="rejected"),
+    Lognormal(median=1, sigma=0.01, least=1000, beyond="rejected")])
+def test_bounds_that_leave_nothing_to_draw_are_refused(law):
+    with pytest.raises(TraceError, match=r"^almost no length lies between 1000 and \d+ tokens: clip, or move them$"):
+        law.at(EVEN)
+
+
 @pytest.mark.parametrize("content", ["", "1\n0\n", "5 x 7", "-3", "1.5", "9" * 30, b"\xff\xfe"])
 def test_a_file_of_no_lengths_is_refused(tmp_path, content):
     path = tmp_path / "bad.txt"

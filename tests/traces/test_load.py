@@ -61,6 +61,12 @@ def test_a_file_without_permission_is_no_trace(write):
         load(path)
 
 
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that can be opened and not read")
+def test_a_file_that_breaks_while_it_is_read_is_no_trace():
+    with pytest.raises(TraceError, match=r"^/proc/self/mem: cannot be read \(Input/output error\)$"):
+        load("/proc/self/mem")
+
+
 @pytest.mark.parametrize("name", ["azure-conv", "azure-conv-2O23", "azure_conv_2023"])
 def test_an_unknown_name_gets_the_nearest_one(name):
     with pytest.raises(TraceError, match=r"no trace file or bundled trace '.*': did you mean 'azure-conv-2023'"):
@@ -123,6 +129,13 @@ def test_limit_counts_good_rows(write):
     trace = load(write("arrival,prompt,output\n0,0,1\n1,1,1\n2,0,1\n3,2,1\n4,0,1\n"), unit="s", limit=2, lenient=True)
     assert trace.prompt.tolist() == [1, 2]
     assert (trace.report.rows_in, len(trace.report.rejected)) == (4, 2)
+
+
+def test_more_rows_than_any_trace_has_are_refused(write, monkeypatch):
+    monkeypatch.setattr("traces.readers.rows.MOST_REQUESTS", 2)
+    with pytest.raises(TraceError, match=r"t\.csv: holds more than 2 rows; take fewer with --limit$"):
+        load(write(ROWS), unit="s")
+    assert len(load(write(ROWS), unit="s", limit=2)) == 2
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, True, "3"])

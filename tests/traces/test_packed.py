@@ -6,6 +6,7 @@ import json
 import sys
 import tarfile
 import tracemalloc
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -36,6 +37,13 @@ def test_without_a_package_for_zstd_the_next_move_is_told(write):
     with (mock.patch.dict(sys.modules, {"zstandard": None, "compression": None}),
           pytest.raises(TraceError, match=r"pip install 'batchsim\[zstd\]' reads it, or unpack it first")):
         load(write(b"\x28\xb5\x2f\xfd" + b"x" * 20))
+
+
+def test_the_standard_library_unpacks_zstd_where_it_can(write):
+    """It can from Python 3.14 on."""
+    own = SimpleNamespace(zstd=SimpleNamespace(ZstdFile=lambda raw: io.BytesIO(ROWS.encode())))
+    with mock.patch.dict(sys.modules, {"zstandard": None, "compression": own}):
+        assert load(write(b"\x28\xb5\x2f\xfd"), unit="s").prompt.tolist() == [1, 2, 3]
 
 
 def bomb(write, row: bytes, monkeypatch):

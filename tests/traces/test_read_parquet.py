@@ -61,3 +61,12 @@ def test_without_pyarrow_the_next_move_is_told(write):
     with (mock.patch.dict(sys.modules, {"pyarrow": None}),
           pytest.raises(TraceError, match=r"a Parquet table; pip install 'batchsim\[parquet\]' reads it")):
         load(write(b"PAR1"))
+
+
+def test_more_rows_than_its_size_tells_of_are_refused(table, monkeypatch):
+    path = table(arrival=[0, 1, 2], prompt=[1, 2, 3], output=[1, 1, 1])
+    monkeypatch.setattr("traces.readers.parquet.MOST_ROWS", 0)
+    assert len(load(path, unit="s")) == 3, "few rows may be in any file"
+    monkeypatch.setattr("traces.readers.parquet.FREE_ROWS", 2)
+    with pytest.raises(TraceError, match=r"t\.bin: expands to 3 rows, as no trace of its size does$"):
+        load(path, unit="s")

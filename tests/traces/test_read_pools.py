@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from traces import TraceError, load
+from traces.pools import Window
 
 SECOND = 10**9
 IDLE = "1200,0,0,,0,0\n"
@@ -85,6 +86,13 @@ def _absolute(pool: Path) -> np.ndarray:
     return drawn[0]
 
 
+@pytest.mark.parametrize(("family", "shape"), [("Weibull", 1e-3), ("Gamma", 1e-9)])
+def test_gaps_of_an_extreme_shape_are_even(family, shape):
+    """Of a hundred such gaps one has no end, or all vanish."""
+    window = Window(50, 1050, 99, family, shape)
+    assert window.arrivals(np.random.default_rng(0)).tolist() == list(range(60, 1050, 10))
+
+
 def test_a_folder_reads_as_its_archive_does(tmp_path, pool):
     folder = tmp_path / "pool"
     folder.mkdir()
@@ -143,3 +151,10 @@ def test_a_client_without_lengths_is_named(tmp_path):
 def test_columns_and_units_do_not_fit_a_pool(pool):
     with pytest.raises(TraceError, match="which have no columns to name"):
         load(pool, unit="s")
+
+
+def test_a_file_of_a_pool_that_is_no_text_is_named(tmp_path):
+    (tmp_path / "chunk-0-trace.csv").write_bytes(b"0,1,\xff")
+    with pytest.raises(TraceError) as refusal:
+        load(tmp_path)
+    assert str(refusal.value) == f"{tmp_path}, chunk-0-trace.csv is not UTF-8 (invalid start byte at byte 4)"

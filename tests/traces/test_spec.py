@@ -35,6 +35,11 @@ def test_a_spec_gives_its_rows_lengths_and_arrivals():
     assert trace.source == "generated (seed 0) for: mine; arrivals: a constant rate of 4 requests/s"
 
 
+def test_a_bursty_process_says_its_shape():
+    trace = generate(spec(arrivals={"kind": "gamma", "rate": 4, "burstiness": 0.5}))
+    assert trace.source.endswith("; arrivals: Gamma gaps of shape 0.5, a rate of 4 requests/s")
+
+
 def test_the_seed_decides_and_lengths_do_not_shift_arrivals():
     drawn = spec(arrivals={"kind": "poisson", "rate": 4})
     assert generate(drawn, 3).digest == generate(drawn, 3).digest != generate(drawn, 4).digest
@@ -61,8 +66,9 @@ def test_processes_keep_their_rates_counts_and_bunches():
     assert np.bincount(times // (60 * SECOND)).tolist() == [30, 0, 60]
     assert times[-1] == pytest.approx((180 - 60 / 61) * SECOND, abs=1)
     assert process(kind="at-once").draw(3, rng()).tolist() == [0, 0, 0]
-    assert np.unique(process(kind="ticks", counts=[30, 25], tick_s=3).draw(55, rng())).tolist() == [
-        at * 3 * SECOND for at in range(40)]
+    for span, ticks in ((None, 40), (117, 40), (120, 40), (119.9, 40), (60, 21), (65.5, 22)):
+        drawn = process(kind="ticks", counts=[30, 25], tick_s=3, span_s=span).draw(55, rng())
+        assert np.unique(drawn).tolist() == [at * 3 * SECOND for at in range(ticks)]
 
 
 @pytest.mark.parametrize(("facts", "words"), [
@@ -74,7 +80,11 @@ def test_processes_keep_their_rates_counts_and_bunches():
     ({"kind": "windows", "counts": [3, 2], "span_s": 59}, "span_s must lie in the last window, from 60 to 120 s"),
     ({"kind": "windows", "counts": "33"}, "counts must list"), ({"kind": "ticks", "counts": [5], "tick_s": 7}, "ticks"),
     ({"kind": "ticks", "counts": [5], "tick_s": 3}, "a request on each of them, 20 at least"),
+    ({"kind": "ticks", "counts": [20, 2], "tick_s": 3, "span_s": 66}, "a request on each of them, 20 at least"),
+    ({"kind": "ticks", "counts": [20, 20], "tick_s": 3, "span_s": 121}, "span_s must lie in the last window, from 60"),
+    ({"kind": "ticks", "counts": [20], "tick_s": 3, "span_s": "x"}, "span_s must be a number"),
     ({"kind": "windows", "counts": [1], "window_s": 10**12}, "146 years"),
+    ({"kind": "ticks", "counts": [1], "tick_s": 10**12, "window_s": 10**12}, "146 years"),
 ])
 def test_what_is_no_process_is_refused_in_one_line(facts, words):
     with pytest.raises(TraceError, match="arrivals: ") as error:
@@ -88,7 +98,7 @@ def test_what_is_no_process_is_refused_in_one_line(facts, words):
     ({"rows": 10**15}, "rows must be at most 100,000,000, not 1000000000000000"),
     ({"arrivals": {"kind": "windows", "counts": [3, 4]}}, "rows is 400, but the counts of the arrivals come to 7"),
     ({"output": None}, "output: must be a mapping"), ({"name": 3}, "name must be text"),
-    ({"seed": 1}, "unknown key 'seed'"),
+    ({"seed": 1}, "unknown key 'seed'"), ({"turns": 3}, "turns must be a mapping of keys, not 3"),
 ])
 def test_what_is_no_spec_is_refused_in_one_line(changes, words):
     with pytest.raises(TraceError, match="test: ") as error:
@@ -120,6 +130,7 @@ def test_files_of_lengths_lie_beside_the_spec(tmp_path, monkeypatch):
     (b"\xff", "not a text"), ("rows: 3", "lacks"), ("1: 2", "unknown key 1"),
     ("a: !!python/object:os.system x", "line 1"), ("name: a\nname: b\n", "line 1: key 'name' appears twice"),
     ("name: a\nprompt: {kind: fixed, tokens: 1, tokens: 2}\n", "line 2: key 'tokens' appears twice"),
+    ("name: a\nrows: " + "[" * 101, "line 2: nested deeper than 100"),
 ])
 def test_a_file_that_is_no_spec_is_refused_with_its_name(tmp_path, content, words):
     path = tmp_path / "bad.yaml"

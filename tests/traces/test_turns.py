@@ -87,6 +87,7 @@ def test_what_is_not_told_is_not_made_up():
 def test_ragged_rows_read_like_tuples():
     rows = Ragged.of([(1, 2), (), (3,)])
     assert list(rows) == [(1, 2), (), (3,)]
+    assert repr(rows) == "<Ragged: 3 integers in 3 rows>"
     assert (rows[0], rows[-1], len(rows), rows.lengths.tolist()) == ((1, 2), (3,), 3, [2, 0, 1])
     assert rows == ((1, 2), (), (3,))
     assert rows != ((1, 2), (), (4,))

@@ -43,6 +43,13 @@ def test_plain_numbers_count_from_their_zero_or_their_midnight(write):
         assert load(path, unit="s", window="10:00-10:01").prompt.tolist() == [2, 3]
 
 
+def test_the_midnight_is_that_of_the_first_row_that_has_a_time(write):
+    path = write("arrival,prompt,output\nsoon,1,1\n360005,2,1\n")    # 04:00:05 on the fifth day
+    assert load(path, unit="s", window="04:00-04:01", lenient=True).prompt.tolist() == [2]
+    with pytest.raises(TraceError, match=r"1 outside of the window 100:00-101:00"):
+        load(path, unit="s", window="100:00-101:00", lenient=True)
+
+
 def test_a_window_of_nothing_says_where_the_rows_are(write):
     with pytest.raises(TraceError, match=r"no usable rows \(6 outside of the window 12:00-13:00\)"):
         load(write(day(*STAMPS)), window="12:00-13:00")

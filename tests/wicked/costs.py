@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cost_models import CostModel
+from cost_models import CostModel, CostModelError
 
 
 class Fair(CostModel):
@@ -86,3 +86,20 @@ class Numpy(Fair):
 
     def time(self, shape: Any) -> Any:
         return np.int64(10)
+
+
+class Listed(Fair):
+    """is right, in steps in a row of its own"""
+
+    def time(self, shape: Any) -> Any:
+        return 10 + shape.context
+
+    def decode_times(self, shape: Any, k: int, growth: int | None = None) -> Any:
+        return [10 + shape.context + step * (shape.decodes if growth is None else growth) for step in range(k)]
+
+
+class Refuses(Fair):
+    """may refuse a step, as the bundled ones do"""
+
+    def time(self, shape: Any) -> Any:
+        raise CostModelError("no step has two chunks: send one prompt after the other")

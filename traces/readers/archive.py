@@ -29,14 +29,12 @@ def members(stream: IO[bytes], label: str) -> Iterator[Member]:
     """The regular files of the archive in `stream`, in order."""
     with one_line_errors(label), tarfile.open(fileobj=stream, mode="r|") as archive:
         for entry in archive:
-            if not entry.isfile():
+            if not entry.isfile() or (file := archive.extractfile(entry)) is None:
                 continue
             name = plain(entry.name)
             if PurePosixPath(entry.name).is_absolute() or ".." in PurePosixPath(entry.name).parts:
                 raise TraceError(f"{label}: member {name} points outside of the archive")
-            file = archive.extractfile(entry)
-            if file is not None:
-                yield Member(name, read_all(file, LONGEST_LINE))
+            yield Member(name, read_all(file, LONGEST_LINE))
 
 
 def members_of_folder(path: Path, label: str) -> Iterator[Member]:

@@ -11,7 +11,7 @@ from traces.errors import TraceError, plain
 from traces.ragged import Ragged
 from traces.readers.asked import DAY_NS, Asked
 from traces.readers.blocks import in_scopes
-from traces.readers.content import Content
+from traces.readers.content import Tabular
 from traces.readers.rows import Gathered, gather, parser
 from traces.readers.rules import checks_of, first_of, keep_of, rules_of, unit_is_idle
 from traces.readers.turns import Turns, accumulated, by_id, by_session
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TIMELESS = "no arrival times: every request comes at 0; --request-rate gives them a process"
 
 
-def read(dialect: "Dialect", content: Content, asked: Asked, path: Path) -> Trace:
+def read(dialect: "Dialect", content: Tabular, asked: Asked, path: Path) -> Trace:
     """The trace in `content`, read as `dialect` says."""
     names = dialect.names(content, asked)
     source, split = content.rows(list(names.values()), dialect.free(names), dialect.expand)

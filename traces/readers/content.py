@@ -21,7 +21,7 @@ from traces.readers.source import Lines, opened
 from traces.readers.text import BLANKS, csv_rows, csv_split, json_object, json_split, members_split, separator_of, texts
 
 
-class Content(Protocol):
+class Tabular(Protocol):
     """A file's rows, once it is known which columns are wanted.
 
     label: the file as errors call it.
@@ -92,8 +92,9 @@ class Members:
     keys: list[str]
     found: Iterator[Member]
 
-    def rows(self, names: Sequence[str], optional: Sequence[str], expand: Expand | None) -> tuple[Any, Split]:
-        raise TraceError(f"{self.label}: an archive of {plain(self.keys[0])} and others is no trace of this format")
+
+Content = Tabular | Members
+"""What any file may hold."""
 
 
 @contextmanager

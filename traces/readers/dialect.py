@@ -11,7 +11,7 @@ from pathlib import Path
 from traces.errors import TraceError, plain, shown
 from traces.readers.asked import ROLES, Asked
 from traces.readers.build import read
-from traces.readers.content import Content, CsvLines, Members
+from traces.readers.content import Content, CsvLines, Members, Tabular
 from traces.readers.documents import Expand
 from traces.readers.rows import TEXT_ROLES, Check
 from traces.readers.values import Rule
@@ -68,7 +68,7 @@ class Dialect:
             raise TraceError(f"{content.label}: a table, but the format {self.name} is made of JSON documents")
         return read(self, content, asked, path)
 
-    def names(self, content: Content, asked: Asked) -> dict[str, str]:
+    def names(self, content: Tabular, asked: Asked) -> dict[str, str]:
         """The column of each role in this file.
 
         Raises TraceError when a column is missing and when it cannot be told which it is.
