@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import simulator as sim
-from cost_models import CostModelError
+from cost_models import CostModelError, StepShape
 from cost_models.strict import build
 from simulator.errors import InputError
 from simulator.plots import findings_figure, plot_verdict, verdict_figure
@@ -22,6 +22,7 @@ from simulator.studies.reproduce.findings import Finding, findings_of, ladder_of
 from simulator.studies.reproduce.measures import MEASURES, batch_while_queued, kv_holding_percent, measure
 from simulator.studies.reproduce.running import RATE, highest_rate, run_spec
 from simulator.studies.reproduce.spec import ORDER, Claim, Search, Spec, bundled_specs
+from simulator.studies.reproduce.stated import Stated
 from simulator.studies.reproduce.verdict import Baseline, Row, VerdictSpec, conclusion, verdict_rows, verdict_spec
 from traces import Trace
 from traces.standins import names
@@ -368,3 +369,20 @@ def test_all_names_are_told() -> None:
     folder = Path(sim.__file__).parent / "studies" / "reproduce" / "specs"
     assert {file.stem for file in folder.iterdir()} == set(NAMES)
     assert Finding(Claim("x", "steps", of="a", published=nan), (1.0,)).holds is None
+
+
+def test_a_search_is_told_with_its_bounds() -> None:
+    facts = Reproduction(bundled_specs()["sarathi"], (), ()).facts
+    [told] = [fact for fact in facts if fact.startswith("run sarathi-strict: ")]
+    search = bundled_specs()["sarathi"].runs["sarathi-strict"].search
+    bounds = " and ".join(f"{name} <= {bound:g}" for name, bound in search.within.items())
+    assert bounds
+    assert f"the highest request rate with {bounds}" in told
+
+
+def test_stated_costs_say_that_they_are_assumed_and_price_no_empty_chunk() -> None:
+    costs = Stated(10, "flat", per_prompt_token_ms=1)
+    assert costs.origin == "assumed: flat"
+    assert costs.time(StepShape(0, 0, ((5, 0),))) == 10_000_000
+    with pytest.raises(CostModelError):
+        costs.time(StepShape(0, 0, ((0, 5),)))
