@@ -546,6 +546,21 @@ def test_a_point_that_is_too_large_to_be_ours_is_one_line(tmp_path: Path, monkey
     assert str(caught.value) == f"{path}: holds more than 0 MiB: {KEPT}"
 
 
+def test_a_file_that_changes_while_kept_points_are_read_ends_it(tmp_path: Path,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store(tmp_path) as store:
+        campaign({"it": SMALL}, served, store=store)
+
+    def changed(*_: object) -> None:
+        raise FileChanged("mine.py has changed")
+
+    monkeypatch.setattr("simulator.studies.campaign.store.value_in", changed)
+    told: list[str] = []
+    with pytest.raises(FileChanged), Store(tmp_path, resume=True, told=told.append) as store:
+        campaign({"it": SMALL}, served, store=store)
+    assert told == []
+
+
 # ---- Processes of this machine
 
 def test_only_joblibs_own_thread_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:

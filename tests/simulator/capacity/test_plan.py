@@ -588,3 +588,10 @@ def test_a_change_that_cannot_be_made_is_not_tried_and_a_file_that_changes_ends_
     monkeypatch.setattr(traffic, "prepare", fail(FileChanged))
     with pytest.raises(FileChanged):
         planned.can("cap")
+
+
+@pytest.mark.parametrize(("pool", "told"), [(float("inf"), "no bound"), (20_000, "20,000")])
+def test_the_layouts_are_shown_with_their_pools(pool: float, told: str) -> None:
+    found = sim.plan(evenly(2 * SERVICE), gpus=("h100-80", "l40s"), kv_capacity_tokens=pool, **ONE_AT_A_TIME)
+    [table] = [each for each in found.tables() if each.title.startswith("Layouts")]
+    assert [row[5] for row in table.rows] == [told, told]
