@@ -7,7 +7,7 @@ from typing import Any
 
 from cost_models import CapturedGraphs, CostModel
 from simulator.counting import counted
-from simulator.memory import UNLIMITED, Memory
+from simulator.memory import Memory
 from simulator.setup import Setup
 
 RANGES = ("sequences that decode", "tokens of context", "new prompt tokens", "tokens before them")
@@ -40,7 +40,7 @@ def assumed(setup: Setup, memory: Memory) -> list[str]:
 
 def _room(setup: Setup, memory: Memory) -> str:
     """How large the KV cache of a replica is."""
-    if memory.capacity >= UNLIMITED:
+    if memory.unbounded:
         return "without a bound"
     blocks = counted(memory.capacity, "token") if memory.block_size == 1 else (
         f"{counted(memory.capacity, 'block')} of {memory.block_size:,} tokens")

@@ -51,8 +51,8 @@ class Fleet:
         closed: No request will follow.
     """
 
-    def __init__(self, env: Environment, make: Callable[[int], Replica], limit: int, startup_delay: int = 0,
-                 on_ready: Callable[[], None] | None = None) -> None:
+    def __init__(self, env: Environment, make: Callable[[int], Replica], limit: int, startup_delay: int,
+                 on_ready: Callable[[], None]) -> None:
         self._env, self._make, self._delay, self._on_ready = env, make, startup_delay, on_ready
         self.candidates = Candidates(limit)
         self.replicas: list[Replica] = []
@@ -116,8 +116,7 @@ class Fleet:
         if self.lives[place].stopped is None and not self.closed:
             self._starting.remove(place)
             self._begin_serving(place)
-            if self._on_ready:
-                self._on_ready()
+            self._on_ready()
 
     def _begin_serving(self, place: int) -> None:
         self._mark(place, ready=self._now)

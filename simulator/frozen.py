@@ -108,8 +108,8 @@ class _OwnCopy:
 
 
 def _copied(value: Any) -> Any:
-    """The object once more, with attributes of its own."""
-    if not hasattr(value, "__dict__"):
+    """The object once more, with attributes of its own; a class, given in place of one, as it is."""
+    if isinstance(value, type) or not hasattr(value, "__dict__"):
         return value
     same = copy(value)
     vars(same).update(_unshared(vars(same)))

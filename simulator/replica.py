@@ -246,12 +246,10 @@ class Replica:
                 self._passes.close_stay(request, now)
                 self._dropped(request)
             self.record.cancel(request.index, now)
-            if self._on_cancel:
-                self._on_cancel(request)
+            assert self._on_cancel    # or nobody could cancel
+            self._on_cancel(request)
 
     def _let_go(self, request: Request, now: int) -> None:
-        if self._keeps and request.order not in self.queue.held:
-            self._contract.complain(f"lets go request {request.index}, which has not finished")
         self.memory.release(request)
         self.queue.let_go(request)
         self.record.stays.frombytes(TRIPLE(request.index, request.admitted, now))

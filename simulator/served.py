@@ -9,7 +9,7 @@ from simulator.columns import Ints
 from simulator.frozen import Kept
 from simulator.ledger import Ledger, kv_ledger, slot_ledger
 from simulator.levels import Levels, kv_levels, slot_levels
-from simulator.memory import UNLIMITED, Memory
+from simulator.memory import Memory
 from simulator.record import Record
 from simulator.setup import Setup
 from simulator.slots import Gaps, Slots, gaps_between, is_unlimited
@@ -65,4 +65,4 @@ class Served(Kept):
 
     @property
     def _without_bound(self) -> bool:
-        return is_unlimited(self.setup) or self.memory.capacity >= UNLIMITED
+        return is_unlimited(self.setup) or self.memory.unbounded

@@ -9,6 +9,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import Any, NoReturn
 
@@ -67,7 +68,7 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
     """
     setup = prepare(scenario)
     bias, others = _bias(setup), _alone(setup)
-    told = _sharing(progress, 1 + (0 if bias is None else 2) + len(others))
+    told = iter(_sharing(progress, 1 + (0 if bias is None else 2) + len(others)))
     result = _simulated(setup, next(told), watch, env)
     if bias is not None:
         result = replace(result, band=_band(setup, bias, told))
@@ -99,14 +100,15 @@ def _band(setup: Setup, bias: float, told: Iterator[Progress | None]) -> Band:
     return Band(bias, *({name: summary[name] for name in BANDED} for summary in (shorter, longer)))
 
 
-def _sharing(progress: Progress | None, runs: int) -> Iterator[Progress | None]:
+def _sharing(progress: Progress | None, runs: int) -> list[Progress | None]:
     """For each of several runs a listener, which tells of all of them as one."""
-    for before in range(runs):
-        def told(answered: int, accepted: int, before: int = before) -> None:
-            assert progress is not None
-            progress(before * accepted + answered, runs * accepted)
+    if progress is None:
+        return [None] * runs
 
-        yield told if progress else None
+    def told(before: int, answered: int, accepted: int) -> None:
+        progress(before * accepted + answered, runs * accepted)
+
+    return [partial(told, before) for before in range(runs)]
 
 
 def _simulated(setup: Setup, progress: Progress | None = None, watch: Watcher | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.counting import counted
-from simulator.memory.base import UNLIMITED, Memory
+from simulator.memory.base import Memory
 from simulator.step import Queue
 
 
@@ -17,7 +17,7 @@ def standing(queue: Queue, memory: Memory) -> str:
 
 def _pool(memory: Memory) -> str:
     """Blocks free, and how many of these still hold KV that may be reused."""
-    if memory.capacity >= UNLIMITED:
+    if memory.unbounded:
         return "memory without bound"
     kept = f", {memory.evictable} of them evictable" if memory.evictable else ""
     return f"{memory.free} of {memory.capacity} blocks free{kept}"

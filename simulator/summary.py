@@ -199,8 +199,6 @@ def _resources(result: Result) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """A value as JSON takes it: no bound is "inf"."""
-    if isinstance(value, Mapping):
-        return {key: plain(each) for key, each in value.items()}
     if value == inf or (value == UNLIMITED and isinstance(value, int)):
         return "inf"
     return value

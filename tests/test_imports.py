@@ -6,9 +6,12 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+import simulator
 
 ROOT = Path(__file__).resolve().parent.parent
 MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "cost_models"},
@@ -162,3 +165,10 @@ def test_an_overwritten_package_is_named(tmp_path: Path) -> None:
     run = python("import simulator", tmp_path)
     assert run.stderr.splitlines()[-1].startswith(
         "ImportError: another distribution has overwritten the package 'traces' of batchsim at ")
+
+
+def test_a_room_is_loaded_when_it_is_asked_for_and_all_names_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for room in ("memory", "plots", "policies", "statistics", "studies"):
+        monkeypatch.delattr(simulator, room, raising=False)
+        assert getattr(simulator, room) is import_module(f"simulator.{room}")
+    assert {*simulator.__all__} <= {*dir(simulator)}

@@ -27,7 +27,7 @@ class Memory(ABC):
 
     Attributes:
         name: What a result calls it.
-        capacity: Blocks in all; UNLIMITED or more means no bound.
+        capacity: Blocks in all; see `unbounded`.
         shortage: Why the latest refusal came: too little memory, or no hole that is long enough.
         promised: Tokens that the requests' reservations cover, used or not; None where nothing is reserved.
     """
@@ -64,6 +64,11 @@ class Memory(ABC):
     def used(self) -> int:
         """Blocks that requests hold."""
         return self.capacity - self.free
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether it holds UNLIMITED tokens, but for what is lost to whole blocks and to a first one that is kept."""
+        return (self.capacity + 2) * self.block_size > UNLIMITED
 
     def levels(self) -> tuple[int, int, int]:
         """Blocks in use, free blocks that hold nothing (-1 where `empty` is None) and shared tokens, at one go."""

@@ -31,9 +31,6 @@ class Strip:
     def __len__(self) -> int:
         return self.high - self.low
 
-    def __repr__(self) -> str:
-        return f"Strip({self.node!r}, {self.low}-{self.high}, {len(self.holders)} holders)"
-
 
 class Place:
     """An interval of the line that is not just counted: a free strip, or a hole that one has left."""

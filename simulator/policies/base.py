@@ -119,12 +119,8 @@ class Policy:
     @classmethod
     def is_steady(cls) -> bool:
         """Whether the class that writes the rule says that it is steady: a new rule inherits no promise."""
-        for kind in cls.__mro__:
-            if "steady" in vars(kind):
-                return cls.steady
-            if "plan" in vars(kind) or "leaving" in vars(kind):
-                return False
-        return False
+        writer = next(kind for kind in cls.__mro__ if vars(kind).keys() & {"steady", "plan", "leaving"})
+        return cls.steady and "steady" in vars(writer)
 
     def bounded_by(self, slots: int) -> Self:
         """A copy that runs up to `slots` requests and has no other bound of its own, where it has a knob for that."""

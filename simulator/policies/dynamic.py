@@ -82,8 +82,6 @@ class DynamicBatching(WholeBatch):
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | Wait | None:
         if queue.running:
             return self.go_on(queue)
-        if not queue.waiting:
-            return None
         arrivals = [request.arrival for request in islice(queue.waiting, self.slots + 1)]
         wake = self._catch_up(arrivals, now)
         self._looked = now

@@ -84,8 +84,6 @@ class StaticBatching(WholeBatch):
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | Wait | None:
         if queue.running:
             return self.go_on(queue)
-        if not queue.waiting:
-            return None
         if len(queue.waiting) < self.slots and not queue.closed:
             if self.max_wait == inf:
                 return None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from simulator.account import Account
+from simulator.counting import counted
 from simulator.limits import LIMITS
 from simulator.run_tables import shown, tables
 
@@ -37,6 +38,9 @@ def _most(runs: Mapping[str, Record]) -> str:
 
 def _told(run: Record) -> Iterator[str]:
     """What was served, how it felt, and what stopped it."""
+    if not run["completed"]:
+        yield f"None of {counted(run['num_prompts'], 'request')} finishes."
+        return
     yield (f"{run['completed']:,} of {run['num_prompts']:,} requests finish in {shown(run['duration'])} s: "
            f"{shown(run['output_throughput'])} output tokens/s, {shown(run['request_throughput'])} requests/s.")
     if run.get("median_ttft_ms") is not None and run.get("p99_ttft_ms") is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
 from math import ceil, exp, inf, isclose, log, prod
@@ -298,6 +299,8 @@ def test_any_number_of_workers_gives_the_same(found: Attribution, monkeypatch: p
 
 
 def test_it_is_told_in_sentences_and_tables(found: Attribution) -> None:
+    assert (found.told(), found.tables()) == (story(found), tables(found))
+    assert found.frame().equals(frame(found))
     text = " ".join(story(found))
     for rung in found.ladder[1:]:
         assert f"{float(rung.factor or 0):.2f} ({rung.words}" in text
@@ -391,3 +394,31 @@ def test_stand_ins_give_about_what_a_trial_simulation_gave(trace: str, slots: in
     first = {rung.key: float(rung.factor or 0) for rung in found.ladders["with padding first"][1:]}
     assert first["prefill"] == pytest.approx(factors["prefill"], rel=0.05)
     assert first["padding"] == pytest.approx(factors.get("padding", first["padding"]), rel=0.1)
+
+
+def test_two_that_differ_in_one_switch_have_one_order() -> None:
+    climb = Climb(scenario_of(trace=spread([0], 4), load="saturated", **OPTIONS), Hybrid(), Hybrid(prefill="alone"))
+    assert climb.orders() == {"in the natural order": ("prefill",)}
+
+
+def test_a_ragged_baseline_has_no_padding_to_save_and_a_bound_stands_alone_where_nothing_came_of_it() -> None:
+    found = attribute(spread([0], 30), StaticBatching(max_batch_size=3), Vllm(block_size=4), **OPTIONS)
+    [told] = [line for line in story(found) if line.startswith("Slots are worth")]
+    assert told.endswith(" in steps, for steps differ in what they cost: fuller ones cost more.")
+    bound = "Freed slots alone cannot be worth more than"
+    [with_slots], [without] = ([line for line in story(each) if line.startswith(bound)]
+                               for each in (found, replace(found, slots_in_steps=None)))
+    assert with_slots.startswith(without + " Here they come to ")
+
+
+def test_a_corner_that_cannot_be_run_ends_it_by_whose_fault_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = scenario_of(trace=spread([0], 4), **OPTIONS)
+    with pytest.raises(InputError, match=r"^unknown policy 'vlm': did you mean 'vllm'"):
+        points.measure({"a": scenario.but(policy="vlm")})
+
+    def fail(_: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr(points, "run", fail)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError: ours"):
+        points.measure({"a": scenario})

@@ -6,12 +6,15 @@ import errno
 import hashlib
 import json
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.resources import files
 from math import inf
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,13 +22,16 @@ import pytest
 from filelock import FileLock
 from odd_measures import DIES, DIES_ONCE, FAILS, FAILS_ONCE, IS_INTERRUPTED, edits, odd, served, tries
 
-from simulator import InputError, Scenario, read_scenario
+from simulator import InputError, Scenario, documents, read_scenario
 from simulator.errors import FileChanged
 from simulator.scenarios import record
-from simulator.studies.campaign import Backend, Failure, Found, Store, campaign
+from simulator.studies.campaign import Backend, Failure, Found, Store, campaign, local
+from simulator.studies.campaign.answers import Fault, answer
 from simulator.studies.campaign.cargo import distinct, loaded, unloaded, with_traces
 from simulator.studies.campaign.kept import PARTS, identity, text_of_point
 from simulator.studies.campaign.session import Session
+from simulator.studies.campaign.store import KEPT
+from simulator.version import __version__
 from traces import Trace
 
 TRACE = Trace("tiny", np.arange(6) * 10 ** 8, np.full(6, 30), np.arange(1, 7) * 5)
@@ -505,3 +511,104 @@ def test_what_is_no_file_in_the_place_of_a_point_is_to_be_removed(tmp_path: Path
         with pytest.raises(InputError) as caught, Store(out, resume=True) as store:
             campaign(asked, served, store=store)
         assert str(caught.value) == f"{point} is not a regular file: remove it, and its point is measured again"
+
+
+class Stillborn(Backend):
+    """Workers that die before they have taken a call."""
+
+    @contextmanager
+    def open(self, traces: Sequence[Trace], points: int) -> Iterator[Session]:    # type: ignore[override]
+        def run(calls: Iterator[Any]) -> Iterator[Any]:
+            raise ChildProcessError
+
+        yield Session(traces, run, (ChildProcessError,))
+
+
+def test_workers_that_die_before_they_begin_are_not_waited_for() -> None:
+    with pytest.raises(InputError) as caught:
+        campaign({"it": SMALL}, served, backend=Stillborn())
+    assert str(caught.value) == "the workers die before they begin: see what they wrote themselves"
+
+
+def test_a_worker_with_another_version_runs_nothing() -> None:
+    key, fault = answer(TRACE, "it", SMALL, lambda scenario: pytest.fail("run"), "0.0.1")
+    assert (key, fault) == ("it", Fault(f"a worker has batchsim {__version__}, this is 0.0.1: install the same on both",
+                                        True))
+
+
+def test_a_point_that_is_too_large_to_be_ours_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store(tmp_path) as store:
+        campaign({"it": SMALL}, served, store=store)
+    [path] = (tmp_path / "points").iterdir()
+    monkeypatch.setattr(documents, "MOST_BYTES", 1)
+    with pytest.raises(InputError) as caught, Store(tmp_path, resume=True) as store:
+        campaign({"it": SMALL}, served, store=store)
+    assert str(caught.value) == f"{path}: holds more than 0 MiB: {KEPT}"
+
+
+def test_a_file_that_changes_while_kept_points_are_read_ends_it(tmp_path: Path,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store(tmp_path) as store:
+        campaign({"it": SMALL}, served, store=store)
+
+    def changed(*_: object) -> None:
+        raise FileChanged("mine.py has changed")
+
+    monkeypatch.setattr("simulator.studies.campaign.store.value_in", changed)
+    told: list[str] = []
+    with pytest.raises(FileChanged), Store(tmp_path, resume=True, told=told.append) as store:
+        campaign({"it": SMALL}, served, store=store)
+    assert told == []
+
+
+# ---- Processes of this machine
+
+def test_only_joblibs_own_thread_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", heard.append)
+    ours = SimpleNamespace(thread=threading.current_thread())
+    with local._silent_manager():
+        threading.excepthook(SimpleNamespace(thread=type("_ExecutorManagerThread", (), {})()))    # type: ignore[arg-type]
+        threading.excepthook(ours)    # type: ignore[arg-type]
+    assert heard == [ours]
+    assert threading.excepthook == heard.append
+
+
+@pytest.mark.parametrize("before", [None, "error::UserWarning"])
+@pytest.mark.parametrize("masks", [True, False])
+def test_children_are_told_to_be_quiet_and_we_are_as_before(before: str | None, masks: bool,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    if before is None:
+        monkeypatch.delenv("PYTHONWARNINGS", raising=False)
+    else:
+        monkeypatch.setenv("PYTHONWARNINGS", before)
+    blocked = signal.pthread_sigmask
+    if not masks:
+        monkeypatch.delattr(signal, "pthread_sigmask")
+    with local._deaf_children():
+        assert os.environ["PYTHONWARNINGS"] == f"{before},{local.QUIET}".removeprefix("None,")
+        assert (blocked(signal.SIG_BLOCK, []) == mask | local.UNHEARD) == masks
+    assert os.environ.get("PYTHONWARNINGS") == before
+    assert blocked(signal.SIG_BLOCK, []) == mask
+
+
+def test_a_process_stands_where_its_parent_does_and_ends_after_it(tmp_path: Path,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[Callable[[], None]] = []
+    monkeypatch.setattr(local.threading, "Thread", lambda target, daemon: SimpleNamespace(
+        start=lambda: began.append(target)))
+    monkeypatch.setattr(os, "_exit", lambda status: began.append(status))    # type: ignore[arg-type]
+    monkeypatch.chdir(tmp_path)
+    local._leave_with(-1, None)
+    assert local._folder() == os.path.realpath(tmp_path)
+    local._leave_with(-1, "/")
+    assert local._folder() == "/"
+    began[0]()
+    assert began[2:] == [1]
+
+    def gone() -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(os, "getcwd", gone)
+    assert local._folder() is None

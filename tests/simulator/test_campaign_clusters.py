@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from odd_measures import DIES, DIES_ONCE, FAILS_ONCE, odd, served
@@ -140,3 +143,82 @@ def test_a_dask_that_has_lost_its_workers_is_not_waited_for(tmp_path: Path, monk
         scheduler.kill()
     assert str(caught.value) == (f"the Dask scheduler at {address} has lost all its workers: start what is missing, "
                                  "and go on with --resume")
+
+
+def test_a_scheduler_without_workers_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'batchsim[dask]'")
+    closed: list[bool] = []
+
+    class Client:
+        def __init__(self, address: str, **options: object) -> None:
+            assert address == "tcp://h:1"
+
+        def wait_for_workers(self, count: int, timeout: float) -> None:
+            raise TimeoutError
+
+        def close(self) -> None:
+            closed.append(True)
+
+    monkeypatch.setattr(distributed, "Client", Client)
+    with pytest.raises(InputError) as caught:
+        campaign({"it": SMALL}, served, backend=Backend("dask", address="tcp://h:1"))
+    assert str(caught.value) == ("the Dask scheduler at tcp://h:1 has no workers: start some with `dask worker "
+                                 "tcp://h:1`")
+    assert closed == [True]
+
+
+class TinyRay:
+    """What we ask of Ray, in this process. `refuses`: with which words it does not start."""
+
+    def __init__(self, refuses: str = "") -> None:
+        self._refuses, self.told = refuses, list[str]()
+
+    def is_initialized(self) -> bool:
+        return False
+
+    def init(self, address: str, **options: object) -> None:
+        self.told.append(f"init {address}")
+        if self._refuses:
+            raise RuntimeError(self._refuses)
+
+    def remote(self, **options: object) -> Callable[[Callable[..., Any]], Any]:
+        def task(function: Callable[..., Any]) -> Any:
+            def run(*args: Any) -> Any:
+                future: Future[Any] = Future()
+                future.set_result(function(*args))
+                return SimpleNamespace(future=lambda: future)
+
+            return SimpleNamespace(remote=run)
+
+        return task
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 2.0}
+
+    def put(self, trace: Any) -> Any:
+        return trace
+
+    def shutdown(self) -> None:
+        self.told.append("shutdown")
+
+
+def test_a_ray_that_we_start_is_shut_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray", reason="needs ray: pip install 'batchsim[ray]'")
+    from simulator.studies.campaign import on_ray
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    tiny = TinyRay()
+    monkeypatch.setattr(on_ray, "ray", tiny)
+    assert campaign(points(), served, backend=Backend("ray")) == campaign(points(), served)
+    assert tiny.told == ["init local", "shutdown"]
+
+
+def test_a_ray_that_does_not_let_us_in_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray", reason="needs ray: pip install 'batchsim[ray]'")
+    from simulator.studies.campaign import on_ray
+    tiny = TinyRay("Version mismatch:\nmore")
+    monkeypatch.setattr(on_ray, "ray", tiny)
+    with pytest.raises(InputError) as caught:
+        campaign({"it": SMALL}, served, backend=Backend("ray", address="auto"))
+    assert str(caught.value) == ("Ray at auto does not let us in (Version mismatch): it wants the same versions of Ray "
+                                 "and Python, and its token where it asks for one")
+    assert tiny.told == ["init auto"]

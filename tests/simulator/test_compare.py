@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from cost_models import Constant
 from simulator.errors import FileChanged, InputError
 from simulator.policies import StaticBatching, Vllm
 from simulator.studies import runner
+from simulator.studies.differences import difference
 from simulator.studies.sections import ratio_table
 from traces import ReadReport, Trace
 
@@ -197,3 +199,31 @@ def test_a_file_that_changes_between_two_runs_ends_it(tmp_path: Path) -> None:
 
     with pytest.raises(FileChanged, match=r"m\.yaml has changed since it was first read"):
         sim.compare("azure-conv-2023", num_prompts=10, model=str(path), progress=edit)
+
+
+def test_the_table_has_every_metric_of_every_policy_and_load() -> None:
+    found = sim.compare(trace_of([9, 1, 1, 7]), settings={"max_batch_size": 2}, **OPTIONS)
+    table = found.table()
+    assert list(table.columns) == list(found.results)
+    for key, result in found.results.items():
+        assert table[key]["output_throughput"] == result.summary()["output_throughput"]
+        assert table[key]["median_ttft_ms"] == result.summary()["median_ttft_ms"]
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    ({}, "at the trace's own times"), ({"rate_scale": 2.0}, "at the trace's own times, 2 x as fast"),
+    ({"request_rate": 3.0}, "new arrivals, 3 requests/s"), ({"shape": "ramp:1-7/1s"}, "new arrivals, ramp:1-7/1s"),
+    ({"request_rate": 3.0, "shape": "burst:x5/10s@60s"}, "new arrivals, 3 requests/s, burst:x5/10s@60s")])
+def test_the_title_says_how_requests_come(options: dict[str, Any], told: str) -> None:
+    found = sim.compare(trace_of([9, 1, 1, 7]), settings={"max_batch_size": 2}, **options, **OPTIONS)
+    assert f"How it feels ({told})" in [table.title for table in found.tables()]
+
+
+def test_a_figure_that_is_0_at_times_has_a_difference_and_no_ratio() -> None:
+    found = difference("shed", "b", [0.0, 1.0], [1.0, 4.0])
+    assert found is not None
+    assert (found.difference.mean, found.ratio) == (2, None)
+    more = difference("shed", "b", [1.0, 4.0], [2.0, 8.0])
+    assert more is not None
+    assert more.ratio is not None
+    assert more.ratio.mean == pytest.approx(2)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
-from worlds import play
+from worlds import play, trace_of
 
+from cost_models import Constant
 from simulator.policies import StaticBatching, Vllm
 from simulator.recorder import PLAN_COLUMNS, Recorder
 from simulator.result import Result
+from simulator.simulation import simulate
 from simulator.studies.ending import ending, short_request, tell
 
 SECOND = 10 ** 9
@@ -81,3 +83,14 @@ def test_real_logs_agree_with_the_planted_ones() -> None:
         real = Result(told.setup, play(rows, policy).record)
         for field in ("last_step", "left_step", "idle_steps", "successor", "successor_step", "waiting", "longest"):
             assert getattr(ending(real, 1), field) == getattr(ending(told, 1), field), (policy.name, field)
+
+
+def test_of_a_run_that_served_nobody_nobody_is_followed() -> None:
+    assert short_request(planted([], [], 0, [5])) is None
+
+
+def test_a_batch_that_runs_on_holds_its_last_request_for_nobody() -> None:
+    result = simulate(trace_of([(0, 10, 2), (0, 10, 2)]), StaticBatching(run_to=5), load="saturated",
+                      cost_model=Constant(SECOND), kv_capacity_tokens=1000)
+    assert ending(result, 0).longest is None
+    assert "Its slot was not free then: the batch ran on, until step 4 (5.000 s)." in tell(result, 0)

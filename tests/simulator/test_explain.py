@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,14 @@ import simulator as sim
 from cost_models import Constant
 from simulator.errors import InputError
 from simulator.ledger import LEDGERS
-from simulator.policies import StaticBatching, Vllm
+from simulator.policies import Sglang, StaticBatching, Vllm
 from simulator.result import Result
 from simulator.scenario import Scenario
 from simulator.studies.explain import explain
 from simulator.studies.explain.contention import contention
 from simulator.studies.explain.exhaustion import BLOCK, SHARES, exhaustion, pool, preemptions, sweep
 from simulator.studies.explain.following import moments, moments_table, strip_frame
+from simulator.studies.explain.ledgers import ledger_table
 from simulator.studies.explain.paging import FULL, paging
 
 ROWS = [(0, 10, 5), (0, 10, 1), (0, 10, 1), (0, 10, 1)]
@@ -243,3 +245,33 @@ def test_the_smallest_pool_holds_the_longest_request() -> None:
 
 def test_nobody_lost_anything() -> None:
     assert preemptions(of_story(Vllm(max_num_seqs=2, max_num_batched_tokens=99))) == []
+
+
+def test_where_nobody_runs_nobody_can_be_followed() -> None:
+    with pytest.raises(InputError, match=r"^nobody ran, so there is nobody to follow: look at the trace with `batch"):
+        explain(trace_of(ROWS), max_model_len=4)
+
+
+def test_who_keeps_a_slot_while_others_compute_is_told_so() -> None:
+    """Its prompt is read in step 0; then three steps read another one, and nobody decodes meanwhile."""
+    rows = [(0, 4, 3), (500, 10, 2)]
+    result = sim.simulate(trace_of(rows), Sglang(chunked_prefill_size=4), cost_model=Constant(1000),
+                          kv_capacity_tokens=100)
+    [found] = [one for one in moments(result, 0) if one.kind == "stalled"]
+    assert (found.first_step, found.last_step) == (1, 3)
+    assert found.words == "keeps its slot, but 3 steps leave it out"
+
+
+def test_a_moment_in_which_nothing_runs_has_no_steps() -> None:
+    rows = [(0, 10, 1), (5_000_000, 10, 1)]
+    result = sim.simulate(trace_of(rows), StaticBatching(max_batch_size=2, max_wait=1), cost_model=Constant(1000),
+                          kv_capacity_tokens=100)
+    waits, reads = moments(result, 0)
+    assert (waits.kind, waits.first_step, waits.last_step, reads.first_step) == ("queue", None, None, 0)
+    assert [row[1] for row in moments_table(result, 0, "static").rows] == ["-", "0"]
+
+
+def test_a_cache_without_bound_has_no_total() -> None:
+    ran = {"a": sim.simulate(trace_of(ROWS), "vllm", cost_model=Constant(1000), kv_capacity_tokens=inf)}
+    assert ledger_table("kv", ran, "here").rows[-1] == ("all token-seconds", "no bound")
+    assert ledger_table("slots", ran, "here").rows[-1][1] != "no bound"

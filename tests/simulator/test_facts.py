@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from worlds import trace_of
 
 from cost_models import Constant, bundled_profiles, cost_model
-from simulator.facts import UNTRIED, trust_in
+from simulator import simulate
+from simulator.facts import UNTRIED, assumed, trust_in
 from simulator.studies.capacity.story import _whose
 
 
@@ -44,3 +46,18 @@ def test_every_profile_says_what_its_errors_are_of(name: str) -> None:
     profile = bundled_profiles()[name]
     kernels = "kernels" in profile.origin.source
     assert profile.fit.held_against == ("kernels" if kernels else "engine")
+
+
+def test_a_range_is_told_where_it_ends() -> None:
+    class Bounded(Constant):
+        bounds = (1, 64, 0, float("inf"), 1, 8192, 0, float("inf"))
+
+    assert trust_in(Bounded(1))[1] == "its range: 1 to 64 sequences that decode; 1 to 8,192 new prompt tokens"
+
+
+@pytest.mark.parametrize(("pool", "told"), [(float("inf"), "without a bound"),
+                                            (1616, "100 blocks of 16 tokens, 0.2 GiB, as given")])
+def test_how_large_the_pool_is(pool: float, told: str) -> None:
+    result = simulate(trace_of([(0, 5, 5)]), cost_model=Constant(1), kv_capacity_tokens=pool)
+    assert assumed(result.setup, result.memory)[-2:] == [
+        f"KV pool: {told}", "cost model: constant:1e-06; no error is stated"]

@@ -1,10 +1,11 @@
-"""Who stands in the way of our own `traces` and `cost_models` is named. test_imports runs the command."""
+"""The guard before the packages of ours: who shadows, overwrites or takes one away is named, with the way out."""
 
 from __future__ import annotations
 
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -13,58 +14,62 @@ from simulator import guard
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place with both packages, which Python finds."""
+    """A place that is taken for the one beside the simulator, with packages that look like ours."""
     for name, mark in guard.OURS.items():
         (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text(mark)
+        (tmp_path / name / "__init__.py").write_text(f"from {mark} import it\n")
     monkeypatch.setattr(guard, "HOME", tmp_path)
-    monkeypatch.setattr(guard, "find_spec",
-                        lambda name: ModuleSpec(name, None, origin=str(tmp_path / name / "__init__.py")))
     return tmp_path
 
 
-def refusal() -> str:
-    with pytest.raises(ImportError) as refused:
-        guard.check()
-    return str(refused.value)
-
-
-@pytest.mark.usefixtures("home")
-def test_ours_pass() -> None:
+def test_our_own_packages_pass() -> None:
     guard.check()
 
 
 def test_a_package_that_is_missing(home: Path) -> None:
     (home / "traces" / "__init__.py").unlink()
-    assert refusal() == (f"the package 'traces' of batchsim is missing at {home / 'traces'}: run "
-                         "`pip install --force-reinstall --no-deps batchsim`")
+    with pytest.raises(ImportError) as error:
+        guard.check()
+    assert str(error.value) == (f"the package 'traces' of batchsim is missing at {home / 'traces'}: run "
+                                "`pip install --force-reinstall --no-deps batchsim`")
 
 
 def test_a_package_that_another_distribution_has_overwritten(home: Path) -> None:
-    (home / "cost_models" / "__init__.py").write_text("from elsewhere import prices")
-    assert refusal().startswith(f"another distribution has overwritten the package 'cost_models' of batchsim at {home}")
-
-
-@pytest.mark.parametrize("found", [None, ModuleSpec("traces", None), ModuleSpec("traces", None, origin="built-in")],
-                         ids=["nowhere", "a folder of data", "built in"])
-@pytest.mark.usefixtures("home")
-def test_a_package_that_python_takes_from_elsewhere(found: ModuleSpec | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "find_spec", lambda name: found)
-    where = found.origin if found and found.origin else "an unknown place"
-    assert f"the package 'traces' of batchsim is hidden by another one at {where}: rename" in refusal()
-
-
-@pytest.mark.usefixtures("home")
-def test_a_package_that_cannot_even_be_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "find_spec", lambda name: (_ for _ in ()).throw(ValueError(f"{name}.__spec__ is None")))
-    assert "is hidden by another one at an unknown place" in refusal()
-
-
-def test_the_command_says_it_in_one_line(home: Path, monkeypatch: pytest.MonkeyPatch,
-                                         capsys: pytest.CaptureFixture[str]) -> None:
-    (home / "traces" / "__init__.py").unlink()
-    monkeypatch.setattr(sys, "argv", ["/bin/batchsim"])
-    with pytest.raises(SystemExit) as stopped:
+    (home / "traces" / "__init__.py").write_text("from somebody import else_\n")
+    with pytest.raises(ImportError) as error:
         guard.check()
-    assert stopped.value.code == 2
-    assert capsys.readouterr().err.startswith("batchsim: the package 'traces' of batchsim is missing at ")
+    assert str(error.value) == (
+        f"another distribution has overwritten the package 'traces' of batchsim at {home / 'traces'}: uninstall it, "
+        "then run `pip install --force-reinstall --no-deps batchsim`")
+
+
+def imports_as(monkeypatch: pytest.MonkeyPatch, spec: ModuleSpec | None) -> None:
+    """Have Python take `traces` from where this says."""
+    module = ModuleType("traces")
+    module.__spec__ = spec
+    monkeypatch.setitem(sys.modules, "traces", module)
+
+
+@pytest.mark.parametrize(("spec", "where"), [
+    (ModuleSpec("traces", None, origin="/nowhere/a.zip/traces/__init__.py"), "/nowhere/a.zip/traces/__init__.py"),
+    (ModuleSpec("traces", None, origin=guard.__file__), guard.__file__),
+    (ModuleSpec("traces", None), "an unknown place"), (None, "an unknown place")])
+def test_a_package_that_hides_ours(spec: ModuleSpec | None, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    imports_as(monkeypatch, spec)
+    with pytest.raises(ImportError) as error:
+        guard.check()
+    assert str(error.value) == (f"the package 'traces' of batchsim is hidden by another one at {where}: rename that "
+                                f"one or take it off sys.path (ours is at {guard.HOME / 'traces'})")
+
+
+def test_the_command_says_it_in_a_line_and_stops(home: Path, monkeypatch: pytest.MonkeyPatch,
+                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "cost_models" / "__init__.py").unlink()
+    imports_as(monkeypatch, ModuleSpec("traces", None, origin=str(home / "traces" / "__init__.py")))
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/batchsim", "run"])
+    with pytest.raises(SystemExit) as ending:
+        guard.check()
+    told = capsys.readouterr().err
+    assert ending.value.code == 2
+    assert told.startswith(f"batchsim: the package 'cost_models' of batchsim is missing at {home / 'cost_models'}: ")
+    assert told.count("\n") == 1

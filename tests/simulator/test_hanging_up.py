@@ -18,6 +18,7 @@ from simulator.policies import (
     Vllm,
 )
 from simulator.remarks import remarks
+from simulator.request import Request
 from simulator.simulation import run, simulate
 from simulator.studies.capacity.objectives import Objective
 from simulator.studies.capacity.sample import sample_of
@@ -191,3 +192,22 @@ def test_ties_on_the_lattice_of_step_ends() -> None:
         for policy in (Vllm(max_num_seqs=2), StaticBatching(max_batch_size=2), Sglang(page_size=1)):
             play_both([(STEP * at, 4, 3 + at % 4) for at in (0, 1, 2, 2, 3, 5)], policy, max_model_len=90,
                       capacity=200, patience=Patience(answer=limit, retries=1, backoff=STEP))
+
+
+def test_a_policy_of_ones_own_hears_of_who_hangs_up() -> None:
+    """One slot. Request 0 holds it when its client hangs up, request 1 only waits."""
+    heard: list[int] = []
+
+    class Hears(Vllm):
+        def dropped(self, request: Request) -> None:
+            heard.append(request.index)
+
+    world = play([(0, 1, 9), (0, 1, 9)], Hears(max_num_seqs=1), patience=Patience(answer=25))
+    assert (heard, world.dropped) == ([0], [0, 1])
+
+    class Fails(Vllm):
+        def dropped(self, request: Request) -> None:
+            raise KeyError(request.index)
+
+    world = play([(0, 1, 9)], Fails(), patience=Patience(answer=25), fails=True)
+    assert str(world.error).startswith("vllm: its dropped raised an error (KeyError: 0 in test_hanging_up.py, line ")

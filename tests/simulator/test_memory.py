@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 
 from simulator.batch import ListedSet, LockstepSet
 from simulator.errors import InputError
-from simulator.memory import UNLIMITED, Contiguous, Paged
+from simulator.memory import UNLIMITED, Contiguous, Memory, Paged
 from simulator.memory.ahead import PagedAhead
 from simulator.memory.contiguous import RESERVES, reservation, size_rule
 from simulator.memory.radix import Radix
 from simulator.memory.reserved import Reserved
 from simulator.memory.spaces import SPACES, Buddy, Counted, FirstFit
 from simulator.request import Request
+from simulator.standing import standing
+from simulator.step import Queue
 
 PLACES = [name for name, space in SPACES.items() if space is not Counted]
 """Those in which an interval has an address."""
@@ -319,3 +321,29 @@ def test_room_that_is_there_ahead_is_neither_taken_again_nor_forgotten() -> None
 
 def test_the_size_of_a_block_where_nobody_says_so() -> None:
     assert (Paged(9).block_size, Reserved(9).block_size) == (16, 1)
+
+
+def test_room_ahead_that_is_not_there_changes_nothing() -> None:
+    memory, one = PagedAhead(2, 4), request()
+    assert not memory.grow(one, 9)
+    assert (memory.free, memory.pledged, memory.room(one), memory.held(one)) == (2, 0, 0, 0)
+
+
+@pytest.mark.parametrize(("memory", "unbounded"), [
+    (Paged(UNLIMITED // 16 - 1, 16), True), (Paged(UNLIMITED // 48 - 1, 48), True), (PagedAhead(UNLIMITED, 32), True),
+    (Reserved(UNLIMITED), True), (Paged(1000, 1 << 20), False)])
+def test_a_pool_without_bound_is_one_in_blocks_too(memory: Memory, unbounded: bool) -> None:
+    assert memory.unbounded == unbounded
+    assert standing(Queue(nobody()), memory).endswith("memory without bound") == unbounded
+
+
+def test_who_is_swapped_out_comes_in_before_those_who_wait() -> None:
+    memory, queue, (one, two) = Paged(9, 4), Queue(nobody()), (request(0), request(1))
+    for each in (one, two):
+        queue.wait(each)
+    queue.admit()
+    assert memory.grow(one, 5)
+    one._computed = 5
+    queue.swap_out(one, memory)
+    assert standing(queue, memory) == ("0 running, 1 waiting, 1 swapped out, 9 of 9 blocks free; request 0 is first in "
+                                       "line: 6 tokens, 2 blocks")

@@ -18,10 +18,13 @@ from worlds import STEP, Affine, World, deployment_of, play, trace_of
 import simulator as sim
 from cost_models import Constant
 from simulator.clients import Client
+from simulator.errors import PolicyError
+from simulator.memory import Memory
 from simulator.pipeline import PipelinedReplica
 from simulator.policies import Orca
 from simulator.pricing import Pricing
 from simulator.request import Request
+from simulator.step import Queue, Step
 
 HOLD = (invariants.nobody_is_lost, invariants.each_token_is_emitted_once, invariants.tokens_add_up,
         invariants.memory_stays_within_bounds, invariants.the_clock_never_runs_backwards, invariants.lives_are_in_order,
@@ -31,7 +34,11 @@ HOLD = (invariants.nobody_is_lost, invariants.each_token_is_emitted_once, invari
 
 
 def run(rows: list[tuple[int, ...]], stages: int, max_bs: int = 1, **options: object) -> World:
-    world = play(rows, Orca(max_bs=max_bs, pipeline_stages=stages), verify=False, **options)    # type: ignore[arg-type]
+    return run_of(Orca(max_bs=max_bs, pipeline_stages=stages), rows, **options)
+
+
+def run_of(policy: Orca, rows: list[tuple[int, ...]], **options: object) -> World:
+    world = play(rows, policy, verify=False, **options)    # type: ignore[arg-type]
     for invariant in HOLD:
         invariant(world)
     return world
@@ -161,3 +168,28 @@ def test_the_decisions_do_not_depend_on_the_mode() -> None:
              for exact in (False, True)]
     assert found[0].record.plans.tolist() == found[1].record.plans.tolist()
     assert found[0].record.spans.tolist() == found[1].record.spans.tolist()
+
+
+class Chunked(Orca):
+    """Prompts come in chunks of two tokens, one request a batch. `greedy`: who is in flight is asked again."""
+
+    greedy = False
+
+    def plan(self, queue: Queue, memory: Memory, now: int) -> Step | None:
+        if self.greedy and queue.in_flight:
+            return Step([(request, 1) for request in queue.in_flight.values()])
+        if not queue.catching_up and queue.waiting and memory.grow(queue.waiting[0], queue.waiting[0].prompt):
+            queue.admit()
+        return Step([(one, min(2, one.lacking)) for one in queue.catching_up.values()]) if queue.catching_up else None
+
+
+def test_a_chunk_that_is_not_the_last_of_its_prompt_emits_nothing() -> None:
+    world = run_of(Chunked(pipeline_stages=2), [(0, 5, 2)])
+    assert world.log == ["0: 0+2", "10: 0+2", "20: 0+1 | emit 0", "30: 0+1 | emit 0 | leave 0"]
+    assert world.token_times(0) == [30, 40]
+
+
+def test_who_is_in_flight_cannot_be_selected() -> None:
+    greedy = type("Greedy", (Chunked,), {"greedy": True})
+    with pytest.raises(PolicyError, match="runs request 0, which is in a batch that has not returned"):
+        run_of(greedy(pipeline_stages=2), [(0, 5, 2)])

@@ -17,6 +17,7 @@ from simulator import InputError, simulate
 from simulator.plots import (
     batch_figure,
     batch_frame,
+    exhaustion_figure,
     latencies_figure,
     plot_batch,
     plot_timeline,
@@ -26,6 +27,7 @@ from simulator.plots import (
     timeline_frame,
 )
 from simulator.plots.captions import BATCH, FREE, HELD, NOBODY, headline, manner, shares
+from simulator.plots.summaries import batches_figure
 from simulator.plots.timeline import _looks
 
 ROWS = [(0, 5, 1 + 37 * row % 50) for row in range(60)]
@@ -285,3 +287,35 @@ def test_a_logarithmic_axis_has_plain_numbers_and_dollars_are_dollars() -> None:
     drawn = svg_of(latencies_figure({"a_$5_$6_^": run}))
     assert "mathdefault" not in drawn
     assert re.findall(r"<!-- (\S+000) -->", drawn)[:2] == ["20,000", "30,000"]
+
+
+def test_a_figure_that_cannot_take_its_place_leaves_no_draft(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "disk full")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(OSError, match="disk full"):
+        save_figure(timeline_figure(runs()), tmp_path / "t.svg")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_without_steps_has_no_line_of_batches():
+    ran = {"batch_over_time": {"sequences": [2, 1], "end_s": [1.0, 3.0]}}
+    [axes] = batches_figure({"none": {"batch_over_time": None}, "some": ran}).axes
+    assert axes.get_legend_handles_labels()[1] == ["some"]
+
+
+def test_where_nobody_is_preempted_there_is_room_for_the_same_time():
+    import pandas as pd
+
+    pools = pd.DataFrame({"share_of_peak": [0.5, 1.0], "p99_ttft_ms": [30.0, 10.0], "median_ttft_ms": [9.0, 5.0],
+                          "preemptions": [0, 0]})
+    kv = pd.DataFrame({"start_s": [0.0, 4.0], "end_s": [4.0, 9.0], "used_share": [0.5, 0.9]})
+    away = pd.DataFrame({"lost_s": [2.0], "admitted_s": [3.0], "next_token_s": [4.0]})
+    used, nobody, _ = exhaustion_figure(pools, kv, away.iloc[:0], 0.5).axes
+    assert used.get_xlim() == nobody.get_xlim() == (0, 9)
+    assert (nobody.collections[:], nobody.get_legend()) == ([], None)
+    _, one, _ = exhaustion_figure(pools, kv, away, 0.5).axes
+    assert one.get_xlim() != (0, 9)
+    assert [text.get_text() for text in one.get_legend().get_texts()] == ["in the queue", "computes again",
+                                                                          "loses its KV"]

@@ -156,3 +156,20 @@ def test_the_sets_of_very_many_loads_share_one_look_and_one_line_of_the_legend()
     svg_of(figure)    # no warning that the layout has no room
     words = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert words == ["all points", "100 loads: no other point of the load is better in both"]
+
+
+def test_a_dense_map_of_numbers_decades_apart_has_a_scale_of_ones_twos_and_fives() -> None:
+    dense = pd.DataFrame(np.geomspace(1, 1000, 40).reshape(1, 40))
+    figure = heatmap_figure(dense)
+    assert [text for axes in figure.axes[:1] for text in axes.texts] == []
+    figure.draw_without_rendering()
+    shown = [tick.get_text() for tick in figure.axes[1].get_yticklabels()]
+    assert [name for name in shown if name in ("1", "2", "3", "5", "10", "20", "500", "1,000")] == [
+        "1", "2", "5", "10", "20", "500", "1,000"]
+
+
+def test_an_axis_of_a_search_counts_by_factors_only_where_its_ends_are_far_apart() -> None:
+    for turned, scales in ((["max_num_seqs", "block_size", "goodput"], ("log", "linear")),
+                           (["block_size", "max_num_seqs", "goodput"], ("linear", "log"))):
+        axes = search_figure(SEARCH[turned]).axes[0]
+        assert (axes.get_xscale(), axes.get_yscale()) == scales

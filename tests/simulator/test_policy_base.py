@@ -8,9 +8,10 @@ from typing import ClassVar
 import pytest
 
 from simulator.deployment import Deployment
-from simulator.errors import InputError
+from simulator.errors import FileChanged, InputError
 from simulator.memory import Paged
 from simulator.policies import DynamicBatching, Policy, Vllm
+from simulator.policies.loading import load_policy
 from simulator.policies.making import make_policies, make_policy, reference_of
 
 
@@ -83,3 +84,18 @@ def test_a_knob_in_a_file_needs_a_dataclass(hint: str, fine: bool, first: str, t
     else:
         with pytest.raises(InputError, match="put @dataclass above it"):
             make_policy(f"{file}:Mine")
+
+
+def test_other_content_than_the_digest_says_is_not_run(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("raise SystemExit('run')\n")
+    with pytest.raises(FileChanged, match=r"mine.py has changed since it was first read"):
+        load_policy(f"{file}:Mine", "0" * 16)
+
+
+def test_a_file_that_was_stopped_half_way_is_run_again_from_its_start(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("class Mine:\n    pass\n\n\nraise KeyboardInterrupt\n")
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            load_policy(f"{file}:Mine")

@@ -181,3 +181,20 @@ def test_memory_by_hand() -> None:
     assert (memory.used, memory.free, memory.evictable) == (0, 6, 2)
     third = Request(2, 0, 10, 2, prefix=(("x", 8),))
     assert (memory.cached(third), memory.demand(third, 10)) == (8, 3), "evictable blocks are taken from the free ones"
+
+
+def test_what_a_request_left_and_does_not_find_again_is_forgotten_when_its_space_is_taken() -> None:
+    """A victim that had its room already: two blocks are kept, and of 8 tokens known only 7 are looked for."""
+    memory, one = PrefixCached(4, 4), Request(0, 0, 7, 9)
+    assert memory.grow(one, 7)
+    one._computed, one._generated = 7, 1
+    assert memory.grow(one, 1)
+    memory.release(one, ahead=1, returns=True)
+    one.forget()
+    assert (memory.evictable, memory.cached(one)) == (2, 4)
+    assert memory.grow(one, 4)
+    assert (one.computed, memory.used, memory.evictable) == (4, 2, 1)
+    one._computed = 8
+    memory.release(one)
+    assert memory.grow(Request(1, 0, 16, 1), 16), "all of it can be taken"
+    assert (memory.used, memory.free, memory.evictable) == (4, 0, 0)

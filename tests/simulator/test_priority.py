@@ -9,6 +9,11 @@ from typing import Any
 
 from live.ours import log, small
 
+from simulator.batch import LockstepSet
+from simulator.policies.vllm_priority import least_urgent_first
+from simulator.request import Request
+from simulator.step import Queue
+
 
 def world(*rows: tuple[Any, ...], caching: bool = False, **options: Any) -> list[str]:
     """Rows are (id, arrival step, prompt, output, priority)."""
@@ -144,3 +149,11 @@ def test_a_prefix_that_is_computed_where_the_budget_runs_short_is_found() -> Non
         "1: a+4 m+2 | used 3",
         "2: a+1 m+4 b+1@8 | leave b | used 5",
     ]
+
+
+def test_the_order_of_victims_is_that_of_urgency_backwards() -> None:
+    queue = Queue(LockstepSet(1, lambda *span: None))
+    for index, (priority, arrival) in enumerate([(1, 5), (2, 3), (2, 4), (0, 9), (2, 4)]):
+        queue.wait(Request(index, arrival, 1, 9, priority=priority))
+        queue.admit()
+    assert [request.index for request in least_urgent_first(queue)] == [2, 4, 1, 0, 3]

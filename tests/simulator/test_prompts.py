@@ -283,3 +283,11 @@ def test_a_prompt_that_was_found_whole_is_not_touched_again_when_its_request_lea
         memory.release(who)
     assert memory.grow(request(4, 13), 13), "which takes 3 blocks from a, looked up before b"
     assert (memory.cached(a), memory.cached(b)) == (2, 4)
+
+
+def test_who_holds_a_reservation_has_room_for_whatever_it_asks() -> None:
+    memory, one = PromptCached(3, 4), request(0, 9, 4)
+    assert memory.grow(one, 9)
+    one._computed = 9
+    assert memory.grow(one, 99)
+    assert (memory.used, memory.free, memory.promised, one.computed) == (3, 0, 12, 9)

@@ -486,6 +486,7 @@ def odd(tmp_path: Path) -> Regression:
 
 def test_markdown_shows_odd_names_as_they_are(odd: Regression) -> None:
     text = odd.to_markdown()
+    assert odd._repr_markdown_() == text, "a notebook shows the same"
     assert text.startswith("## batchsim regress: regression\n")
     assert "### a\\|b\\`\\<script>" in text
     assert "| output tokens/s | 5 | 1 | -80% | 5% | worse |" in text

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from oldest_first import SOURCE
 
 import simulator as sim
-from cost_models import bundled_profiles, cost_model
+from cost_models import Constant, CostModelError, StepShape, bundled_profiles, cost_model
 from cost_models.writing import profile_text
 from simulator.errors import InputError
 from simulator.policies import POLICIES, Vllm
 from simulator.studies import regression
 from simulator.studies.regression import NOTHING, PASS, REGRESSION
 from simulator.studies.regression.baseline import read_baseline
-from simulator.studies.regression.causes import CODE
-from simulator.studies.regression.side import simulated, step_error
+from simulator.studies.regression.causes import CODE, differences
+from simulator.studies.regression.side import _digest, simulated, step_error
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "baselines"
 TIGHT = sim.Scenario(num_prompts=60, load="saturated", kv_capacity_tokens=6000, max_model_len=4000)
@@ -328,3 +328,23 @@ def test_what_is_no_baseline_is_one_line(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(InputError, match=r"b\.json: is no"):
         regression.regress(path)
+
+
+def test_a_switch_is_told_as_yaml_writes_it() -> None:
+    before, after = (simulated(sim.simulate("azure-conv-2023", num_prompts=5, knobs={"enable_prefix_caching": cached}))
+                     for cached in (True, False))
+    assert [str(each) for each in differences(before, after)] == ["enable_prefix_caching true -> false"]
+
+
+class Partial(Constant):
+    """A cost model that prices no prompts."""
+
+    def time(self, shape: StepShape) -> int:
+        if shape.chunks:
+            raise CostModelError("no prompts")
+        return super().time(shape)
+
+
+def test_a_model_that_does_not_price_every_step_has_no_digest() -> None:
+    assert _digest(Partial(5)) is None
+    assert _digest(Constant(5)) == _digest(Constant(5)) != _digest(Constant(6))

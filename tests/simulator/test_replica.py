@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+from simpy import Environment
 from worlds import play, play_both, trace_of
 
 from cost_models import Constant
@@ -14,6 +15,8 @@ from simulator.errors import InputError, PolicyError, StalledError
 from simulator.memory import Memory, Paged
 from simulator.memory.base import Chunks
 from simulator.policies import Policy, Vllm
+from simulator.pricing import Pricing
+from simulator.replica import Replica
 from simulator.request import Request
 from simulator.simulation import simulate
 from simulator.step import Queue, Step, Wait
@@ -312,3 +315,37 @@ def test_who_waits_for_ever_is_stopped() -> None:
 
     world = play([(0, 4, 3)], Dreamer(max_num_seqs=4, max_num_batched_tokens=64), fails=True)
     assert "has waited 100,000 times since its latest step" in str(world.error)
+
+
+def test_a_replica_to_which_nobody_listens_serves_and_refuses_all_the_same() -> None:
+    class Busy(AllIn):
+        max_outstanding = 2
+
+    env, memory = Environment(initial_time=0), Paged(100, 1)
+    replica = Replica(env, Busy(), memory, Pricing(Constant(10)), [3, 1, 1])
+    for index in range(3):
+        replica.submit(Request(index, 0, 4, 3))
+    env.run()
+    assert (replica.finished, memory.used, len(replica.queue)) == (2, 0, 0)
+    assert replica.record.refused.tolist() == [2, 0]
+    assert replica.record.freeze().stays.tolist() == [[1, 0, 10], [0, 0, 30]]
+
+
+def test_memory_of_ones_own_that_cannot_be_given_back_is_told_with_the_policy() -> None:
+    class Stuck(Paged):
+        def release(self, request: Request, **options: bool) -> None:
+            raise KeyError(request.index)
+
+    world = play([(0, 4, 1)], AllIn(), memory=Stuck(100, 1), fails=True)
+    assert isinstance(world.error, PolicyError)
+    told = "custom: gave a step that cannot be counted (KeyError: 0 in test_replica.py, line "
+    assert str(world.error).startswith(told)
+
+
+def test_an_error_of_a_bundled_policy_is_no_fault_of_anybodys_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr(Vllm, "resolve", fail)
+    with pytest.raises(ZeroDivisionError, match="ours"):
+        simulate(trace_of([(0, 4, 3)]), "vllm", cost_model="constant:1")

@@ -19,6 +19,7 @@ from simulator import InputError
 from simulator.account import Account
 from simulator.report import report
 from simulator.report.drawings import drawing
+from simulator.report.runs import account_of
 from simulator.scenario import Scenario
 from simulator.scenarios import record
 from simulator.tables import Table
@@ -303,3 +304,31 @@ def _contrast(colour: str) -> float:
     shares = [int(digits[at:at + 2], 16) / 255 for at in (0, 2, 4)]
     red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares)
     return 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05)
+
+
+def told_of(**options: object) -> tuple[str, ...]:
+    """What a page says of a run of ten requests, one second a step."""
+    result = sim.simulate(trace_of([(0, 5, 3)] * 10), cost_model=Constant(10 ** 9), **options)
+    return account_of({"run": json.loads(result.to_json())}).answer
+
+
+def test_a_run_with_objectives_says_how_many_requests_meet_them() -> None:
+    """Three at a time: the first tokens come after 1, 4, 7 and 10 s, those of six requests within 4.5 s."""
+    told = told_of(goodput={"ttft": 4500}, knobs={"max_num_seqs": 3}, request_overhead=0.0)
+    assert told == (
+        "10 of 10 requests finish in 12 s: 2.5 output tokens/s, 0.8333 requests/s.",
+        "The first token takes 4,000 ms for the median request and at most 9,730 ms for 99 in 100.",
+        "Each further token takes 1,000 ms for the median request.",
+        "0.5 requests/s meet every objective (ttft:4500).",
+        "In 75% of the time in steps the cap keeps others out, more than anything else.")
+
+
+def test_where_nobody_is_answered_nothing_else_is_told() -> None:
+    assert told_of(max_model_len=4) == ("None of 10 requests finishes.",)
+
+
+def test_a_latency_that_a_record_leaves_out_is_not_told() -> None:
+    result = sim.simulate(trace_of([(0, 5, 3)] * 10), cost_model=Constant(10 ** 9))
+    told = account_of({"run": json.loads(result.to_json(percentiles=(99.9,)))}).answer
+    assert not any("first token" in line for line in told)
+    assert "Each further token takes 1,000 ms for the median request." in told

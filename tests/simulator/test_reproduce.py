@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import simulator as sim
-from cost_models import CostModelError
+from cost_models import CostModelError, StepShape
 from cost_models.strict import build
 from simulator.errors import InputError
-from simulator.plots import findings_figure
+from simulator.plots import findings_figure, plot_verdict, verdict_figure
 from simulator.policies import POLICIES, StaticBatching
 from simulator.policies.making import make_policy
 from simulator.studies.reproduce import NAMES, Reproduction, Verdict, reproduce
@@ -22,6 +22,7 @@ from simulator.studies.reproduce.findings import Finding, findings_of, ladder_of
 from simulator.studies.reproduce.measures import MEASURES, batch_while_queued, kv_holding_percent, measure
 from simulator.studies.reproduce.running import RATE, highest_rate, run_spec
 from simulator.studies.reproduce.spec import ORDER, Claim, Search, Spec, bundled_specs
+from simulator.studies.reproduce.stated import Stated
 from simulator.studies.reproduce.verdict import Baseline, Row, VerdictSpec, conclusion, verdict_rows, verdict_spec
 from traces import Trace
 from traces.standins import names
@@ -312,6 +313,34 @@ def test_the_conclusion_counts_the_ratios() -> None:
     assert frame[["slots", "memory", "padding"]].prod(axis=1).tolist() == [18, 16, 21]
 
 
+ROWS = (Row("t", Baseline(8, "declared"), 2.0, 6.0, 1.5, 5, (10.0, 20.0)),
+        Row("u", Baseline(3, "model", 100), 1.5, 14.0, 0.5, 0, (10.0, 20.0)))
+
+
+def test_a_verdict_tells_where_it_comes_from_and_all_of_its_rows() -> None:
+    found = Verdict(SMALL, ROWS, missed=1)
+    assert found.facts == ("source: s", "assumed: a")
+    record = json.loads(json.dumps(found.record()))
+    assert record | {"rows": None} == {
+        "name": "verdict", "title": "t", "source": "s", "assumptions": ["a"], "range": [10, 20], "rows": None,
+        "conclusion": conclusion(ROWS), "missed": 1}
+    assert record["rows"][0] == {
+        "trace": "t", "batch": 8, "reserve": "declared", "model_len": None, "slots": 2, "memory": 6, "padding": 1.5,
+        "ragged": 12, "padded": 18, "ragged_verdict": "holds", "padded_verdict": "holds", "ragged_cause": "memory",
+        "padded_cause": "memory", "rejected": 5}
+    assert (record["rows"][1]["model_len"], record["rows"][1]["ragged_verdict"]) == (100, "above")
+
+
+def test_the_bars_of_a_verdict_are_its_factors_end_to_end() -> None:
+    frame = Verdict(SMALL, ROWS).frame()
+    for axes in (verdict_figure(frame, 10, 20).axes[0], plot_verdict(frame, 10, 20)):
+        bars = [(round(bar.get_x(), 9), round(bar.get_x() + bar.get_width(), 9)) for bar in axes.patches[1:]]
+        assert bars == [(1, 2), (1, 1.5), (2, 12), (1.5, 21), (12, 18), (21, 10.5)], "slots, memory, padding"
+        assert (axes.patches[0].get_x(), axes.patches[0].get_width()) == (10, 10), "the claim"
+        assert [tick.get_text() for tick in axes.get_yticklabels()] == ["t, 8 x declared", "u, 3 x 100"]
+        assert axes.get_xscale() == "log"
+
+
 def test_the_bundled_verdict_asks_of_bundled_traces() -> None:
     spec = verdict_spec()
     assert set(spec.traces) <= set(names())
@@ -340,3 +369,20 @@ def test_all_names_are_told() -> None:
     folder = Path(sim.__file__).parent / "studies" / "reproduce" / "specs"
     assert {file.stem for file in folder.iterdir()} == set(NAMES)
     assert Finding(Claim("x", "steps", of="a", published=nan), (1.0,)).holds is None
+
+
+def test_a_search_is_told_with_its_bounds() -> None:
+    facts = Reproduction(bundled_specs()["sarathi"], (), ()).facts
+    [told] = [fact for fact in facts if fact.startswith("run sarathi-strict: ")]
+    search = bundled_specs()["sarathi"].runs["sarathi-strict"].search
+    bounds = " and ".join(f"{name} <= {bound:g}" for name, bound in search.within.items())
+    assert bounds
+    assert f"the highest request rate with {bounds}" in told
+
+
+def test_stated_costs_say_that_they_are_assumed_and_price_no_empty_chunk() -> None:
+    costs = Stated(10, "flat", per_prompt_token_ms=1)
+    assert costs.origin == "assumed: flat"
+    assert costs.time(StepShape(0, 0, ((5, 0),))) == 10_000_000
+    with pytest.raises(CostModelError):
+        costs.time(StepShape(0, 0, ((0, 5),)))

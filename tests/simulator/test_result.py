@@ -12,6 +12,7 @@ import pytest
 from worlds import trace_of
 
 from cost_models import Constant
+from simulator import plausible
 from simulator.errors import InputError
 from simulator.frames import REQUEST_COLUMNS, STEP_COLUMNS, csv_pieces
 from simulator.ledger import SLOT_PARTS
@@ -312,3 +313,13 @@ def test_what_is_no_result_is_refused_in_one_line(tmp_path, text, message):
 def test_importing_loads_neither_pandas_nor_matplotlib():
     code = "import sys, simulator.result; print([name for name in ('pandas', 'matplotlib') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(("record", "told"), [
+    ({"num_prompts": "many", "completed": 2, "duration": 1.0, "request_throughput": 7.0},
+     ["its counts and its duration must be numbers of at least 0, not 'many'"]),
+    ({"num_prompts": 3, "completed": 2, "duration": 1.0, "request_throughput": 7.0},
+     ["completed, rejected, failed, skipped, aborted must come to num_prompts, 3, and come to 2",
+      "request_throughput must be completed over duration, not 7.0"])])
+def test_where_a_count_is_none_nothing_is_counted(record, told):
+    assert list(plausible._disagreeing(record)) == told

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from simpy import Environment
 from worlds import trace_of
 
 from cost_models import Constant
 from simulator import simulate
+from simulator.fleet import Fleet
+from simulator.overflow import line_for
 from simulator.policies import Vllm
 from simulator.request import Request
+from simulator.router import Router
 from simulator.routing import ROUTERS, Candidates, Sight
 from simulator.routing.candidates import following
 from simulator.routing.loads import LeastKv
@@ -179,3 +183,29 @@ def test_affinity_gives_way_to_an_uneven_load() -> None:
         assert chooses.choose(prompted(index, "abc", 30)) == 0
         candidates.sent(0)
     assert chooses.choose(prompted(65, "abc", 30)) == 1     # 65 against 0: more than 64 ahead
+
+
+def test_who_belongs_to_no_conversation_goes_where_there_is_least() -> None:
+    candidates = ready(3)
+    chooses = ROUTERS["session-affinity"](Sight(candidates, lambda number: 0, lambda number: 0, (7, -1, -1, 7),
+                                                np.random.default_rng(0)))
+    found = []
+    for index in range(4):
+        found.append(chooses.choose(Request(index, 0, 1, 1)))
+        candidates.sent(found[-1])
+    assert found == [0, 1, 2, 0]
+
+
+def test_a_router_ignores_who_hangs_up_and_is_not_there() -> None:
+    env = Environment(initial_time=0)
+    gone: list[int] = []
+    fleet = Fleet(env, lambda number: pytest.fail("nobody is ready"), 1, 0, lambda: None)
+    router = Router(env, fleet, rule("random", fleet.candidates), line_for("fcfs", None), lambda request: None,
+                    lambda request: None, lambda request: gone.append(request.index))
+    waits, stranger = Request(0, 0, 1, 1), Request(1, 0, 1, 1)
+    router.submit(waits)
+    router.cancel(stranger)
+    assert (router.waiting, gone) == (1, [])
+    router.cancel(waits)
+    router.cancel(waits)
+    assert (router.waiting, gone) == (0, [0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -22,6 +23,7 @@ from simulator.policies import StaticBatching, Vllm
 from simulator.scenario import Scenario
 from simulator.setup import Setup, prepare
 from simulator.simulation import run, simulate
+from simulator.traffic import as_read
 from traces import TraceError
 
 TOO_LONG, ENGINE, POOL = VERDICTS.index("longer than max_model_len"), 2, 3
@@ -201,6 +203,13 @@ def test_a_pool_without_bound_and_a_pool_that_nobody_could_count() -> None:
     ({"max_concurrency": -1}, "max_concurrency"), ({"rate_scale": 0}, "rate_scale"),
     ({"rate_scale": float("nan")}, "rate_scale"),
     ({"request_rate": -3.0}, "request_rate"), ({"kv_capacity_tokens": 0}, "kv_capacity_tokens"),
+    ({"kv_capacity_tokens": 1.5}, r"^kv_capacity_tokens must be a whole number or inf, not 1.5$"),
+    ({"trace": 7}, "^trace must be a Trace, a name or a file, not 7$"),
+    ({"policy": Vllm}, "^policy must be a name or a policy object such as Vllm\\(\\), not <class"),
+    ({"reading": {"limit": 3}}, "^reading says how a file is read, and this trace is in memory: leave one of them out"),
+    ({"trace": "t.csv", "reading": {"columns": "x"}}, "^columns of reading must map roles to names, not 'x'$"),
+    ({"trace": "t.csv", "reading": {"lenient": 1}}, "^lenient of reading must be true or false, not 1$"),
+    ({"trace": "t.csv", "reading": {"unit": 1}}, "^unit of reading must be text, not 1$"),
     ({"kv_capacity_tokens": 1e300}, "kv_capacity_tokens must be at most 1152921504606846976 or inf"),
     ({"gpu_memory_utilization": 1.5}, "gpu_memory_utilization"),
     ({"goodput": {"latency": 5}}, "unknown goodput objective"),
@@ -304,3 +313,19 @@ def test_who_writes_into_the_tables_of_a_result_writes_into_his_own() -> None:
 def test_a_trace_is_not_mixed_into_itself() -> None:
     with pytest.raises(InputError, match=r"^mix: azure-conv-2023 is the trace itself, whose requests would come twice"):
         Scenario("azure-conv-2023", mix={"azure-conv-2023": 1.0})
+
+
+def test_a_trace_at_hand_is_not_read_again() -> None:
+    read = as_read(Scenario(num_prompts=2))
+    assert as_read(read) is read
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_run_leaves_the_collector_as_it_was(on: bool) -> None:
+    was_on = gc.isenabled()
+    try:
+        (gc.enable if on else gc.disable)()
+        simulate(trace_of([(0, 5, 5)]), cost_model="constant:1")
+        assert gc.isenabled() == on
+    finally:
+        (gc.enable if was_on else gc.disable)()

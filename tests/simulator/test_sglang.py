@@ -21,8 +21,9 @@ from simulator.policies import Sglang
 from simulator.policies.sglang.adder import PrefillAdder
 from simulator.policies.sglang.completions import Completions
 from simulator.policies.sglang.ratio import NewTokenRatio, after_a_retraction
+from simulator.policies.sglang.retraction import retract
 from simulator.request import Request
-from simulator.step import Queue
+from simulator.step import Queue, Step
 
 GIB = 1 << 30
 WHOLE = {"chunked_prefill_size": UNLIMITED}
@@ -536,3 +537,18 @@ def test_prefix_ids_of_a_published_trace_are_used() -> None:
 def test_a_chunk_holds_at_least_a_page() -> None:
     with pytest.raises(InputError, match=r"chunked_prefill_size \(32\) must be at least page_size \(64\)"):
         Sglang(page_size=64, chunked_prefill_size=32).resolve(Deployment())
+
+
+def test_as_many_are_sent_back_as_it_takes_and_the_youngest_of_equals_first() -> None:
+    """Four hold a token each, of a pool of four: one that goes makes room for one, and three ask. Two that go do."""
+    memory, queue, step = Paged(4, 1), Queue(LockstepSet(1, lambda *span: None)), Step()
+    for index in range(4):
+        one = Request(index, 0, 1, 9)
+        queue.wait(one)
+        assert memory.grow(queue.admit(), 1)
+        one._computed, one._generated = 1, 1
+        queue.emitted(one, 8)
+    assert not memory.take(queue.decoding, ())
+    assert [one.index for one in retract(queue, memory, step)] == [0, 1]
+    assert [one.index for one in step.preempted] == [one.index for one in queue.waiting] == [3, 2]
+    assert (memory.used, memory.free, queue.decoding.size) == (4, 0, 2)

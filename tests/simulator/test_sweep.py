@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from worlds import trace_of
 
 from cost_models import Constant
 from simulator import InputError, Scenario, simulate, sweep
 from simulator.memory.base import UNLIMITED
+from simulator.policies import Vllm
 from simulator.studies.campaign import Failure
 from simulator.studies.differences import UNMEASURED
+from simulator.studies.sweep.account import MOST_NAMED, remarks
 from simulator.studies.sweep.loads import loads, pareto
 from simulator.studies.sweep.pictures import (
     heatmap_frame,
@@ -25,7 +28,7 @@ from simulator.studies.sweep.pictures import (
     pareto_title,
     scattered_frame,
 )
-from simulator.studies.sweep.records import efficiency, record, to_csv, varied
+from simulator.studies.sweep.records import checked, efficiency, record, to_csv, varied
 from simulator.studies.sweep.tables import table, tenants
 from simulator.studies.sweep.tuning import tune
 from simulator.studies.sweep.variants import as_field, grid, variants
@@ -412,3 +415,31 @@ def test_tuning_without_optuna_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(InputError) as caught:
         tune({"max_num_seqs": [1, 2]}, trace=TRACE)
     assert str(caught.value) == "tuning needs optuna, which is not installed: pip install 'batchsim[tune]'"
+
+
+def test_many_points_that_reject_are_counted() -> None:
+    found = sweep(trace_of([(0, 90, 10), (0, 30, 5)]), vary={"max_model_len": list(range(60, 60 + MOST_NAMED + 2))},
+                  cost_model="constant:1")
+    told = [line for line in remarks(found) if "rejected" in line]
+    assert told[0].startswith("1 of 2 requests was rejected with max_model_len=60")
+    assert told[MOST_NAMED:] == ["2 more points with rejected requests"]
+
+
+def test_a_record_of_a_file_is_reckoned_with_only_if_it_holds_numbers() -> None:
+    each = {"completed": 3, "output_throughput": None}
+    assert checked(each, "it") is each
+    for value in ("many", [1], 1e301):
+        with pytest.raises(InputError, match=r"^it: completed must be a number or null, not "):
+            checked({"completed": value}, "it")
+
+
+def test_a_policy_is_named_and_its_knobs_stand_beside_it() -> None:
+    with pytest.raises(InputError, match=r"^a sweep takes the policy by its name, and its knobs beside it, not Vllm\("):
+        sweep(trace_of([(0, 5, 5)]), Vllm(), vary={"seed": [1, 2]})
+
+
+def test_a_file_that_cannot_be_looked_for_fails_its_own_point() -> None:
+    found = sweep(trace_of([(0, 5, 5)]), vary={"cost_model": ["a" * 300 + ".yaml", "constant:1"]})
+    [failure] = found.failures.values()
+    assert "File name too long" in failure.reason
+    assert len(found.records) == 1

@@ -19,6 +19,8 @@ from simulator.errors import InputError
 from simulator.gate import VERDICTS
 from simulator.memory import Memory, PagedAhead
 from simulator.policies import POLICIES, Policy, TensorRtLlm, Vllm
+from simulator.policies.tensorrt_llm.active import Active
+from simulator.request import Request
 from simulator.simulation import simulate
 from simulator.step import Queue, Step
 
@@ -49,6 +51,7 @@ def test_the_toy_of_the_documentation() -> None:
         "20: 0+1 1+1 2+1 | emit 0 1 2 | leave 0 1",
         "30: 2+1 | emit 2 | leave 2",
     ]
+    assert whole.ticks[0].blocked == "budget"
     chunked = play_both(toy, TensorRtLlm(max_batch_size=4, max_num_tokens=12, tokens_per_block=2,
                                          enable_chunked_prefill=True))
     assert chunked.log[:2] == ["0: 0+5 1+5 2+2 | emit 0 1", "10: 0+1 1+1 2+3 | emit 0 1 2"]
@@ -242,7 +245,7 @@ def test_the_gate_refuses_what_the_capacity_rule_can_never_let_in() -> None:
 
 @dataclass
 class Audited(TensorRtLlm):
-    """The policy, with its books checked before every plan: what is held and what is pledged."""
+    """The policy, with its books checked before every plan, and after it who fits and gets no token."""
 
     steady: ClassVar[bool] = True
 
@@ -252,6 +255,13 @@ class Audited(TensorRtLlm):
         assert pool.pledged == sum(map(pool.to_completion, queue.running.values()))
         assert set(pool._room) == {request.index for request in queue.running.values()}
         return super().plan(queue, memory, now)
+
+    def _run(self, active: Active, step: Step, chunks: list[tuple[Request, int]]) -> None:
+        super()._run(active, step, chunks)
+        assert not self.pushed_out, "whoever generates took a token of an earlier budget"
+        if len(chunks) < len(self.fitting):
+            assert active.queue.waiting[0] in self.fitting, "it is the head of the queue that gets none"
+            assert step.blocked == "budget"
 
 
 @st.composite

@@ -144,3 +144,16 @@ def test_without_the_tuned_number_it_is_near_as_well(shared: Path) -> None:
     found = validate(assumed, path, knobs=ENGINE).figures
     errors = [found[name].error_percent for name in ("duration", "mean_tpot_ms", "mean_ttft_ms")]
     assert np.abs(errors).max() <= 5
+
+
+def test_what_was_not_answered_or_lies_outside_the_range_is_said(tmp_path: Path) -> None:
+    """Three are recorded, of which one failed; the prompt of another is longer than any that was timed."""
+    run = {"start_times": [0.0, 1.0, 2.0], "input_lens": [10, 120_000, 10], "output_lens": [1, 1, 0],
+           "ttfts": [0.1, 9.0, 0.0], "itls": [[], [], []], "errors": ["", "", "gone"]}
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    told = validate(NAME, tmp_path / "run.json", knobs={"max_num_batched_tokens": 130_000}).remarks()
+    assert "not answered in the recording, and left out: 1 request" in told
+    assert "1 step outside the measured range of the cost model" in told
+    (tmp_path / "run.json").write_text(json.dumps({name: column[:1] for name, column in run.items()}))
+    few = validate(NAME, tmp_path / "run.json").remarks()
+    assert not any("not answered" in line or "outside" in line for line in few)

@@ -24,11 +24,11 @@ def retract(queue: Queue, memory: Memory, step: Step) -> list[Request]:
     One stays that fits alone. It always does, unless a prompt in the middle of its chunks takes the room.
     """
     staying = victims(queue)
-    while staying:
+    fits = False
+    while not fits:
         send_back(staying.pop(), queue, memory, step)
         memory.evict(len(staying) * RETRACT_STEPS // memory.block_size)
-        if memory.take(queue.decoding, ()):
-            return staying
+        fits = memory.take(queue.decoding, ())    # nobody always does
     return staying
 
 

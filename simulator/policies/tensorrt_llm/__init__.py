@@ -139,11 +139,14 @@ class TensorRtLlm(Policy):
         assert memory.take(queue.decoding, late)
         step.chunks = sorted(chunks + late, key=lambda chunk: chunk[0].order or 0)
         if len(chunks) < len(self.fitting) or self.pushed_out:
-            self._short_of_tokens(queue, step)
+            self._short_of_tokens(step)
         step.fickle |= self.evicts and self.two_step_look_ahead
 
-    def _short_of_tokens(self, queue: Queue, step: Step) -> None:
-        """Somebody fits and gets no token. Whole contexts that wait behind each other without eviction are steady."""
+    def _short_of_tokens(self, step: Step) -> None:
+        """Somebody fits and gets no token. Whole contexts that wait behind each other without eviction are steady.
+
+        A context under way finds its unit: those that ended since took a token each, as they generate now. So it is
+        the head of the queue that gets none, for who fits is a beginning of the queue.
+        """
         step.fickle = self.enable_chunked_prefill or self.evicts
-        if queue.waiting and queue.waiting[0] in self.fitting:
-            step.blocked = "budget"
+        step.blocked = "budget"

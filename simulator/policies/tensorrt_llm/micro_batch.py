@@ -5,8 +5,10 @@ Generating requests cost one token each. A context costs all of itself, or, with
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 from simulator.policies.tensorrt_llm.active import Active
 from simulator.request import Request
@@ -61,11 +63,8 @@ def _up_to_the_limit(active: Active, fitting: list[Request], limits: Limits) -> 
 
 def _cut(line: list[Request], cost: Callable[[Request], int], limit: int) -> tuple[list[Request], list[Request]]:
     """The line before and from the first request whose cost exceeds the limit."""
-    for at, request in enumerate(line):
-        limit -= cost(request)
-        if limit < 0:
-            return line[:at], line[at:]
-    return line, []
+    taken = bisect_right(list(accumulate(map(cost, line))), limit)
+    return line[:taken], line[taken:]
 
 
 def _last_chunks_last(active: Active, chunks: Chunks) -> Chunks:

@@ -36,13 +36,12 @@ class Futures(ParallelBackendBase):
     def effective_n_jobs(self, n_jobs: int) -> int:
         return self._slots
 
-    def submit(self, func: Any, callback: Callable[[Future[Any]], None] | None = None) -> Future[Any]:
+    def submit(self, func: Any, callback: Callable[[Future[Any]], None]) -> Future[Any]:
         [(call, args, kwargs)] = func.items    # a batch is one call
         future = self._submit(call, *args, **kwargs)
         self._out.add(future)
         future.add_done_callback(self._out.discard)
-        if callback:
-            future.add_done_callback(callback)
+        future.add_done_callback(callback)
         return future
 
     def retrieve_result_callback(self, out: Future[Any]) -> list[Any]:

@@ -119,12 +119,16 @@ def _solve_replicas(layout: Layout, question: Question) -> None:
     farthest = guess if _too_slow_alone(layout) else min(FARTHEST * guess, helpful)
     allowed = farthest if question.max_gpus is None else question.max_gpus // layout.size
     if allowed < 1:
-        layout.why_not = f"one replica takes {counted(layout.size, 'GPU')}, and only {question.max_gpus} are allowed"
+        layout.why_not = f"one replica takes {counted(layout.size, 'GPU')}, and {_only(question.max_gpus or 0)}"
         return
     most = min(farthest, allowed)
     layout.replicas = lab.fewest_sure(min(least, most), min(guess, most), most, "replicas")
     if layout.replicas is None:
         _explain(layout, most, guess, allowed=most < farthest)
+
+
+def _only(gpus: int) -> str:
+    return f"only {gpus:,} {'is' if gpus == 1 else 'are'} allowed"
 
 
 def _explain(layout: Layout, most: int, guess: int, *, allowed: bool) -> None:
@@ -212,7 +216,7 @@ def _solve_rate(layout: Layout, question: Question) -> None:
     lab, replicas = layout.runs, question.scenario.replicas
     if question.max_gpus is not None and replicas * layout.size > question.max_gpus:
         take = f"take{'s' * (replicas == 1)} {counted(replicas * layout.size, 'GPU')}"
-        layout.why_not = f"{count(replicas)} {take}, and only {question.max_gpus:,} are allowed"
+        layout.why_not = f"{count(replicas)} {take}, and {_only(question.max_gpus)}"
         return
     most = layout.highest_possible(replicas)
     found = lab.highest_sure(replicas, min(_likely_notch(layout, replicas), most), most=most, why="rate")

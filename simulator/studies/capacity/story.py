@@ -69,8 +69,8 @@ def _sure(layout: Layout, seeds: int) -> Iterator[str]:
                f"{share.high:.2%}, where {percent(objective.share)} are asked.{_whole(sample, at, objective.share)}")
     yield (f"The interval is that of {_basis(layout, seeds)}; the worst one, from {sample.worst[1]:,.4g} to "
            f"{sample.worst[2]:,.4g} s, has {sample.worst[0]:.2%}. {_warm(sample)} {_stable(layout, verdict)}")
-    if layout.bound:
-        yield layout.bound.told()
+    assert layout.bound    # an answer was looked for from there
+    yield layout.bound.told()
 
 
 def _basis(layout: Layout, seeds: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from simulator.memory import UNLIMITED
 from simulator.studies.capacity.changes import RELAXED, TRIED, words
 from simulator.studies.capacity.costs import Cost, cost_of
 from simulator.studies.capacity.lab import scale_of
@@ -128,6 +129,10 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:,.3g}"
 
 
+def _tokens(pool: int) -> str:
+    return "no bound" if pool >= UNLIMITED else f"{pool:,}"
+
+
 def layout_table(found: Plan) -> Table:
     """All layouts by what they cost."""
     rows: list[tuple[str, ...]] = []
@@ -139,7 +144,7 @@ def layout_table(found: Plan) -> Table:
         priced = price_of(layout.gpu, found.question.scenario) is not None
         rows.append((layout.name, f"{layout.replicas:,}", f"{layout.gpus:,}", f"{'$' if priced else ''}{hourly:,.4g}",
                      f"{layout.sample().good / (layout.gpus or 1):,.4g}",
-                     f"{setup.deployment.kv_capacity_tokens:,}", setup.cost.name))
+                     _tokens(setup.deployment.kv_capacity_tokens), setup.cost.name))
     return Table("Layouts, the cheapest first", ("a replica", "replicas", "GPUs", "an hour", "goodput a GPU",
                                                  "KV tokens a replica", "cost model"), tuple(rows),
                  "An hour of the traffic given: in dollars, or in GPUs of whatever type where no price is given.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,3 +58,18 @@ def test_no_replica_is_done_sooner(lengths: list[tuple[int, int]], cap: int, bas
     bound = bound_of(rows, cost, **asked)
     result = sim.run(Scenario(trace_of(rows), cost_model=cost, max_model_len=4096, load="saturated", **asked))
     assert bound.decode + bound.prefill <= result.record.ends[-1] * 1e-9 * (1 + 1e-9)
+
+
+def test_a_pool_without_bound_bounds_nothing() -> None:
+    bound = bound_of([(at * 200, 100, 5) for at in range(50)], Affine(), kv_capacity_tokens=float("inf"),
+                     knobs={"max_num_seqs": 20})
+    assert (bound.at_once, bound.limit) == (20, "cap")
+
+
+def test_prompts_that_may_be_found_in_a_cache_add_nothing_for_certain() -> None:
+    rows = [(at * 200, 100, 5) for at in range(50)]
+    trace = replace(trace_of(rows), hash_ids=tuple((0,) for _ in rows), hash_block=100)
+    scenario = Scenario(trace, cost_model=Affine(), max_model_len=4096, kv_capacity_tokens=100_000)
+    cached, fresh = (throughput_bound(prepare(each), TIGHT) for each in (
+        scenario, scenario.but(knobs={"enable_prefix_caching": False})))
+    assert cached.prefill == 0 < fresh.prefill

@@ -33,7 +33,7 @@ from simulator.studies.capacity.sample import Sample, sample, sample_of
 from simulator.studies.capacity.search import fewest, highest
 from simulator.studies.capacity.traffic import Traffic, is_random, with_seeds
 from simulator.studies.capacity.verdict import fewest_requests, share_of, verdict_of
-from simulator.studies.capacity.windows import cut, merged, shares
+from simulator.studies.capacity.windows import cut, merged, shares, worst
 from simulator.studies.capacity.work import work_of
 from simulator.timeline import Timeline
 
@@ -251,6 +251,7 @@ def test_requests_that_miss_are_told_by_cause() -> None:
 def test_prompts_that_cost_nothing_are_priced_as_one_token_each() -> None:
     """Affine: 7 + 2 a row + 1 a prompt token + an eighth of the context."""
     cost = ShortPrompts(Affine())
+    assert cost.name == "affine, prompts free"
     assert cost.time(StepShape(2, 32)) == 7 + 4 + 4
     assert cost.time(StepShape(2, 30, ((500, 0), (7, 3)))) == 7 + 8 + 4
     assert cost.decode_times(StepShape(8, 32), 2) == [7 + 16 + 4, 7 + 16 + 5]
@@ -310,3 +311,10 @@ def test_what_would_be_sure_is_told() -> None:
     assert lower == "of these requests 50% is sure to be met, in place of 70%"
     assert remedies(Interval(0.0, 0.9, 1.0), 0.9, 20)[0].startswith("no trace is long enough")
     assert len(remedies(Interval(0.0, 0.9, 1.0), 0.9, 20)) == 1
+
+
+def test_of_nobody_nothing_is_told() -> None:
+    nobody = line_of([], [])
+    assert (served(nobody, 3.0), warm_from(nobody)) == (0, 0)
+    assert worst(np.zeros(0, bool), np.zeros(0, np.int64)) == (0, 0, 0)
+    assert worst(np.array([True, False]), np.array([SECOND, 3 * SECOND])) == (0.5, 1, 3)

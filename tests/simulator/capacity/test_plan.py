@@ -6,18 +6,21 @@ replica it is answered SERVICE after it was sent.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from worlds import Affine, trace_of
 
 import simulator as sim
 from cost_models import Constant
-from simulator.errors import InputError
+from simulator.errors import FileChanged, InputError
+from simulator.policies import StaticBatching
 from simulator.statistics import Interval, share_interval
-from simulator.studies.capacity import Plan, around, lab, solving
+from simulator.studies.capacity import Plan, around, crew, lab, solving, traffic
 from simulator.studies.capacity.around import Relaxed
 from simulator.studies.capacity.doubt import requests_needed
 from simulator.studies.capacity.lab import notch_of, scale_of
@@ -477,3 +480,130 @@ def test_few_steps_outside_the_range_are_not_told_to_be_none(outside: int, told:
     layout.sample = lambda: sample    # type: ignore[method-assign]
     lines = [line for line in found.told() if "outside what the cost model" in line]
     assert [line.startswith(told or "") for line in lines] == ([] if told is None else [True])
+
+
+def test_the_highest_rate_of_two_replicas_is_told_with_what_lies_beyond_it() -> None:
+    """Steps 10% longer take 44 ms, and a request misses 40 ms at any rate."""
+    found = sim.plan(evenly(2 * SERVICE), find="rate", replicas=2, error_band=10, **ONE_AT_A_TIME)
+    told = found.told()
+    assert told[0] == ("49.99 requests/s, 25 a replica, at most on 2 replicas on 2 h100-80: 4 times the traffic given, "
+                       "to 2%")
+    [beyond] = [line for line in told if " is too much: " in line]
+    assert beyond.startswith("50.99 requests/s is too much: 0.00% of the requests meet their limits ")
+    assert not any(line.startswith("Margin") for line in told)
+    assert told[-1] == "With every step 10% shorter or longer, as asked: 55.2 requests/s and no answer."
+    assert found.around.band.longer is None
+    assert scale_of(found.around.band.shorter) * found.best.offered == pytest.approx(50 / 0.9, rel=0.02)
+    assert [row[0] for row in found.tables()[0].rows] == ["49.01 requests/s", "49.99 requests/s", "50.99 requests/s"]
+    one = sim.plan(evenly(2 * SERVICE), find="rate", **ONE_AT_A_TIME)
+    assert one.told()[0] == "25 requests/s at most on 1 replica on 1 h100-80: 2 times the traffic given, to 2%"
+
+
+def test_where_no_layout_holds_the_model_there_are_no_facts() -> None:
+    found = sim.plan(evenly(2 * SERVICE), model="llama-3.1-70b", gpus=("l40s", "rtx-4090"), **ONE_AT_A_TIME)
+    told = found.told()
+    assert told[0] == "No answer on any of these layouts"
+    assert [line.partition(" in bf16")[0] for line in told[1:]] == ["l40s: llama-3.1-70b", "rtx-4090: llama-3.1-70b"]
+    account = found.account()
+    assert (account.answer, account.tables, account.facts, account.warnings) == (tuple(told), (), (), ())
+
+
+@pytest.mark.parametrize(("asked", "told"), [
+    ({"tensor_parallel_size": 2, "max_gpus": 1}, "one replica takes 2 GPUs, and only 1 is allowed."),
+    ({"tensor_parallel_size": 4, "max_gpus": 2}, "one replica takes 4 GPUs, and only 2 are allowed."),
+    ({"replicas": 2, "find": "rate", "max_gpus": 1}, "2 replicas take 2 GPUs, and only 1 is allowed.")])
+def test_fewer_gpus_than_a_replica_takes_carry_nothing(asked: dict[str, Any], told: str) -> None:
+    found = sim.plan(evenly(2 * SERVICE), **asked, **ONE_AT_A_TIME)
+    assert found.told()[1] == told
+    assert found.told()[2].startswith("Throughput alone asks for 1 or more: ")
+
+
+def test_a_policy_in_memory_is_planned_like_one_by_name() -> None:
+    named = sim.plan(evenly(SERVICE * 6 // 10), **ONE_AT_A_TIME)
+    own = {**ONE_AT_A_TIME, "policy": StaticBatching(max_batch_size=1), "settings": {}}
+    assert sim.plan(evenly(SERVICE * 6 // 10), **own).told() == named.told()
+    assert lifted(named)["cap"].replicas == 2
+
+
+def test_who_is_too_long_is_counted_apart() -> None:
+    trace = trace_of([(at * 2 * SERVICE, 3 if at % 9 else 90, 4) for at in range(200)])
+    told = sim.plan(trace, max_model_len=50, **ONE_AT_A_TIME).told()
+    assert told[-1] == ("23 requests not counted: longer than the model or its KV cache allows, so that no number of "
+                        "replicas serves them.")
+
+
+def test_a_measured_model_beside_another_one_and_steps_beyond_its_range_are_said() -> None:
+    """What fits in a quarter of the steps was timed; there is no profile of the other GPU."""
+    found = sim.plan(evenly(2 * SERVICE), "vllm", gpus=("h100-80", "l40s"), goodput={"e2el": 400}, **EASY)
+    told = found.told()
+    assert any("of the steps lie outside what the cost model was measured for" in line for line in told)
+    assert told[-1] == (
+        "The layouts are ranked across cost models of different kinds: llama-3.1-8b-h100-80-bf16 with a stated error, "
+        "roofline without. What sets them apart may be the models; --cost-model roofline ranks all by the same one.")
+
+
+def test_a_layout_that_may_do_is_not_said_to_fail() -> None:
+    """Every eleventh comes with another one: alone, a replica keeps 91%, which is not surely 90; two keep all."""
+    trace = trace_of([((at - (at % 11 == 10)) * 2 * SERVICE, 3, 4) for at in range(220)])
+    found = sim.plan(trace, tensor_parallel_sizes=(1, 2), max_gpus=2, **ONE_AT_A_TIME)
+    assert [(layout.size, layout.replicas, layout.in_doubt) for layout in found.layouts] == [
+        (1, 2, False), (2, None, True)]
+    [doubt] = [line for line in found.told() if line.startswith("Whether 2 x h100-80 (tp2) does is not sure: ")]
+    assert found.layouts[1].why_not in doubt
+    assert doubt.endswith(f"; {found.layouts[1].nearest[0]}.")
+
+
+@pytest.mark.parametrize(("asked", "cut"), [(100, True), (200, False), (500, False)])
+def test_a_trace_that_is_used_whole_is_not_cut(asked: int, cut: bool) -> None:
+    found = sim.plan(evenly(2 * SERVICE), num_prompts=asked, **ONE_AT_A_TIME)
+    assert (found.best.runs.traffic.uncut is not None) == cut
+
+
+def test_rates_over_time_are_turned_into_arrivals_that_come_faster() -> None:
+    """Twice the rate for a second, four seconds after the start and after each other: 25 gaps of 40 ms."""
+    found = sim.plan(evenly(2 * SERVICE), shape="burst:x2/1s@4s", **ONE_AT_A_TIME)
+    traffic = found.best.runs.traffic
+    one, two = (traffic.scenario_of(Probe(1, scale)) for scale in (1.0, 2.0))
+    assert (one.shape, one.rate_scale, two.rate_scale) == (None, 1, 2)
+    assert np.unique(np.diff(one.trace.arrival), return_counts=True)[0].tolist() == [SERVICE, 2 * SERVICE]
+    assert one.trace.arrival[[1, 51, 75]].tolist() == [2 * SERVICE, 100 * SERVICE + SERVICE, 125 * SERVICE]
+    assert scale_of(found.around.top) == 1, "the bursts are as fast as one replica serves"
+
+
+def test_the_fewest_may_be_fewer_than_were_thought_to_be_needed() -> None:
+    runs = sim.plan(evenly(2 * SERVICE), **ONE_AT_A_TIME).best.runs
+    assert runs.fewest_sure(3, 3, 5) == 1
+
+
+def test_a_run_that_fails_ends_the_plan_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr(crew, "sample", fail)
+    with pytest.raises(InputError, match="ZeroDivisionError: ours"):
+        sim.plan(evenly(2 * SERVICE), **ONE_AT_A_TIME)
+
+
+def test_a_change_that_cannot_be_made_is_not_tried_and_a_file_that_changes_ends_it(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = sim.plan(evenly(2 * SERVICE), **ONE_AT_A_TIME).best.runs.traffic
+
+    def fail(error: type[Exception]) -> Callable[[object], None]:
+        def prepare(_: object) -> None:
+            raise error("x.yaml")
+
+        return prepare
+
+    assert planned.can("cap")
+    monkeypatch.setattr(traffic, "prepare", fail(InputError))
+    assert not planned.can("cap")
+    monkeypatch.setattr(traffic, "prepare", fail(FileChanged))
+    with pytest.raises(FileChanged):
+        planned.can("cap")
+
+
+@pytest.mark.parametrize(("pool", "told"), [(float("inf"), "no bound"), (20_000, "20,000")])
+def test_the_layouts_are_shown_with_their_pools(pool: float, told: str) -> None:
+    found = sim.plan(evenly(2 * SERVICE), gpus=("h100-80", "l40s"), kv_capacity_tokens=pool, **ONE_AT_A_TIME)
+    [table] = [each for each in found.tables() if each.title.startswith("Layouts")]
+    assert [row[5] for row in table.rows] == [told, told]
