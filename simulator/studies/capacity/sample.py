@@ -111,7 +111,7 @@ def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
     met = [_met(felt, objective, len(sent)) for objective in objectives]
     good = np.all([kept | ~own for kept, own in zip(met, concerned, strict=True)], axis=0)
     offered = offered_rate(np.sort(sent[taken])) or 0.0
-    lags = lag(felt, int(taken.sum()) - len(line))
+    lags = lag(felt, _turned_away(result, taken))
     finished = [_of(felt, own, len(sent)) for own in rows]
     return Sample(
         requests=len(order), asked=tuple(map(len, rows)),
@@ -136,6 +136,15 @@ def sample_of(result: Result, objectives: Sequence[Objective]) -> Sample:
 def _sent(result: Result) -> NDArray[np.int64]:
     """When each row of the trace was first sent, or was to be sent, ns."""
     return np.where(result.outcomes.asked < 0, result.setup.trace.arrival, result.outcomes.asked)
+
+
+def _turned_away(result: Result, taken: NDArray[np.bool_]) -> int:
+    """Requests whose last try was refused, or given up before it got a slot."""
+    sent, let_in = result.outcomes.sent, np.zeros(len(taken), bool)
+    for replica in result.served:
+        request, since, _ = replica.record.stays.T
+        let_in[request[since >= sent[request]]] = True
+    return int((taken & (sent >= 0) & ~let_in).sum())
 
 
 def _met(line: Timeline, objective: Objective, rows: int) -> NDArray[np.bool_]:

@@ -127,6 +127,18 @@ def test_whom_nobody_answers_lags_for_ever() -> None:
     assert lag(line_of([], []), 7) == 7
 
 
+@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize(("slots", "timeout", "follows"), [(64, "request_timeout", True), (1, "ttft_timeout", False)])
+def test_only_who_gives_up_without_a_slot_is_a_lag(slots: int, timeout: str, follows: bool, replicas: int) -> None:
+    """Every other answer takes 1 s, and no client waits for more than half of it: for an answer, or for a slot."""
+    trace = trace_of((row * SECOND // 20, 8, 100 if row % 2 else 2) for row in range(100))
+    found = sample(Scenario(trace, policy="vllm", knobs={"max_num_seqs": slots}, cost_model=Constant(STEP),
+                            kv_capacity_tokens=100_000, replicas=replicas, **{timeout: 0.5}),
+                   objectives_of(Scenario(trace, goodput={"ttft": 1000}), 0.5))
+    assert found.follows is follows
+    assert 2 * found.met[0] <= found.asked[0]
+
+
 def test_a_burst_that_is_worked_off_is_no_lag() -> None:
     sent = sorted([1000 * at for at in range(400)] + [150_000 + at for at in range(100)])
     left, free = [], 0
