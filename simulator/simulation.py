@@ -23,6 +23,7 @@ from simulator.errors import InputError, PolicyError, StalledError
 from simulator.events import Watcher
 from simulator.gate import ABSENT
 from simulator.memory.base import UNLIMITED
+from simulator.mistaken import no_scenario
 from simulator.policies import Policy
 from simulator.policies.own import is_own
 from simulator.replica import Replica
@@ -66,6 +67,8 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
         >>> [round(run(each).summary()["output_throughput"]) for each in (asked, asked.but(policy="vllm"))]
         [997, 1942]
     """
+    if not isinstance(scenario, Scenario):
+        raise no_scenario(scenario)
     setup = prepare(scenario)
     bias, others = _bias(setup), _alone(setup)
     told = iter(_sharing(progress, 1 + (0 if bias is None else 2) + len(others)))
