@@ -15,9 +15,9 @@ from traces.readers.content import Tabular
 from traces.readers.rows import Gathered, gather, parser
 from traces.readers.rules import checks_of, first_of, keep_of, rules_of, unit_is_idle
 from traces.readers.turns import Turns, accumulated, by_id, by_session
-from traces.readers.unlikely import unlikely
 from traces.report import ReadReport
 from traces.trace import Trace
+from traces.unlikely import unlikely
 
 if TYPE_CHECKING:
     from traces.readers.dialect import Dialect
