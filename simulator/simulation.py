@@ -217,5 +217,5 @@ def _next_move(policy: Policy) -> str:
         return ("with max_wait=inf it waits for a fuller batch than client or router let come: raise max_concurrency "
                 "or queue_limit, or lower max_wait or the size of the batch")
     if is_own(policy):
-        return "its plan lets nobody on here: let somebody in, or run those who are in"
+        return "its plan returned None, and so it sleeps: return a Step that lets somebody in, or runs those who are in"
     return "the engine's rule lets nobody on here: give it more memory, or another policy"
