@@ -161,7 +161,8 @@ def test_refused_with_the_nearest_name(line: str, start: str, refused: Refused) 
 
 
 def test_an_option_without_its_value(refused: Refused) -> None:
-    assert refused("run", "--seed").startswith("option '--seed' requires an argument")
+    assert refused("run", "--seed") == "option '--seed' requires an argument: see `batchsim run --help`"
+    assert refused("trace", "describe", "-o").endswith("an argument: see `batchsim trace describe --help`")
 
 
 @pytest.mark.parametrize(("row", "column", "value"), [
