@@ -48,6 +48,11 @@ def test_run_of_something_else_tells_the_call_for_it(given: object, told: str) -
     assert refusal(sim.run, given) == f"run answers a Scenario, {told}"
 
 
+def test_a_mapping_is_no_scenario_file() -> None:
+    assert refusal(sim.read_scenario, {"policy": "vllm"}) == (
+        "read_scenario takes the path of a file, not a dict: sim.Scenario(**fields) takes fields")
+
+
 def test_a_frame_is_no_trace_and_the_recipe_in_the_complaint_makes_one() -> None:
     told = refusal(sim.simulate, FRAME)
     assert told.startswith("trace must be a Trace, a name or a file, not a DataFrame: of columns at (seconds, sorted)")
