@@ -22,7 +22,7 @@ def no_scenario(value: object) -> InputError:
         name = os.fspath(value)
         return InputError(f"run answers a Scenario, not {name!r}: sim.simulate({name!r}) replays a trace of that name, "
                           f"sim.run(sim.read_scenario({name!r}).scenario()) answers a scenario file")
-    return InputError(f"run answers a Scenario, not a {type(value).__name__}: {_instead(value)}")
+    return InputError(f"run answers a Scenario, not a value of type {type(value).__name__}: {_instead(value)}")
 
 
 def _instead(value: object) -> str:

@@ -33,16 +33,16 @@ def test_run_of_a_scenario_file_tells_how_it_becomes_a_scenario(tmp_path: Path) 
     path = tmp_path / "chat.yaml"
     path.write_text("num_prompts: 2\npolicy: static\n")
     found = sim.read_scenario(path)
-    assert refusal(sim.run, found).endswith("not a ScenarioFile: it has one, so say sim.run(it.scenario())")
+    assert refusal(sim.run, found).endswith("type ScenarioFile: it has one, so say sim.run(it.scenario())")
     assert refusal(sim.run, sim.run(found.scenario())).endswith(
-        "not a Result: it has one, so say sim.run(it.scenario)")
+        "type Result: it has one, so say sim.run(it.scenario)")
 
 
 @pytest.mark.parametrize(("given", "told"), [
-    ({"policy": "vllm"}, "not a dict: sim.simulate(**fields) takes its fields"),
-    (TWO, "not a Trace: sim.simulate(trace) replays a Trace"),
-    (FRAME, "not a DataFrame: sim.simulate(trace) replays a Trace"),
-    (7, "not a int: sim.simulate(trace, policy) makes one and runs it"),
+    ({"policy": "vllm"}, "not a value of type dict: sim.simulate(**fields) takes its fields"),
+    (TWO, "not a value of type Trace: sim.simulate(trace) replays a Trace"),
+    (FRAME, "not a value of type DataFrame: sim.simulate(trace) replays a Trace"),
+    (7, "not a value of type int: sim.simulate(trace, policy) makes one and runs it"),
 ])
 def test_run_of_something_else_tells_the_call_for_it(given: object, told: str) -> None:
     assert refusal(sim.run, given) == f"run answers a Scenario, {told}"
