@@ -89,4 +89,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """What there is to ask for; the modules beside it are for its readers."""
+    return sorted({*__all__, *_ROOMS})

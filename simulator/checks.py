@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, isnan
+from math import inf, isfinite, isnan
 
 import numpy as np
 
@@ -18,10 +18,19 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float | np.integer) and not isinstance(value, bool) and not isnan(value)
 
 
+def _shown(value: object) -> str:
+    """The value as a program has it; of text that spells a number, that it is text."""
+    try:
+        spells = isinstance(value, str) and isfinite(float(value))
+    except ValueError:
+        spells = False
+    return f"the text {value!r}: leave out its quotes" if spells else repr(value)
+
+
 def whole(name: str, value: object, least: int = 1) -> int:
     """The whole number of at least `least` within 64 bits, one of numpy as an int; what is none is refused."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        raise InputError(f"{name} must be a whole number of at least {least}, not {_shown(value)}")
     if value > UNLIMITED:
         raise InputError(f"{name} must be at most {UNLIMITED} or inf, not {value}")
     return int(value)
@@ -35,14 +44,14 @@ def count(name: str, value: object, least: int = 1) -> int | None:
 def above_zero(name: str, value: object) -> None:
     """Refuse what is set but no number above 0."""
     if value is not None and not (is_number(value) and value > 0):    # type: ignore[operator]
-        raise InputError(f"{name} must be above 0, not {value!r}")
+        raise InputError(f"{name} must be above 0, not {_shown(value)}")
 
 
 def not_negative(name: str, *found: object) -> None:
     """Refuse what is no finite number of at least 0."""
     for value in found:
         if not (is_number(value) and 0 <= value < inf):    # type: ignore[operator]
-            raise InputError(f"{name} must be a number of at least 0, not {value!r}")
+            raise InputError(f"{name} must be a number of at least 0, not {_shown(value)}")
 
 
 def lasting(name: str, *milliseconds: float) -> None:

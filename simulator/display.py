@@ -5,10 +5,10 @@ A notebook folds away the tables that few look at; they are the same as in a ter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,19 +53,31 @@ def account_card(account: Account, sketch: str, most: int) -> str:
 
 
 def result_card(result: Result) -> str:
-    """A card of a run: the slots that work over time, and all that was measured."""
-    return card(repr(result)[1:-1], (), _work(result), _tables(result), OPEN)
+    """A card of a run: what to know of it, the slots that work over time, and all that was measured."""
+    document = _document(result)
+    return card(repr(result)[1:-1], document["remarks"], _work(result), _tables(result, document), OPEN)
 
 
 def result_text(result: Result) -> str:
-    """A run as text: one line, then all that was measured."""
-    return "\n\n".join([repr(result), *map(str, _tables(result))])
+    """A run as text: one line, what to know of it, then all that was measured."""
+    document = _document(result)
+    first = "\n".join([repr(result), *document["remarks"]])
+    return "\n\n".join([first, *map(str, _tables(result, document))])
 
 
-def _tables(result: Result) -> list[Table]:
+def result_tables(result: Result) -> list[Table]:
     """Everything, the main numbers and the latencies first."""
-    document = result.summary()
-    numbers, latencies, *others = tables({result.policy.name: document | parts(result, document)})
+    return _tables(result, _document(result))
+
+
+def _document(result: Result) -> dict[str, Any]:
+    """What the JSON of a run says, without its scenario."""
+    summary = result.summary()
+    return summary | parts(result, summary)
+
+
+def _tables(result: Result, document: Mapping[str, Any]) -> list[Table]:
+    numbers, latencies, *others = tables({result.policy.name: document})
     main = tuple(row for row in numbers.rows if row[0] in FIRST)
     left = tuple(row for row in numbers.rows if row[0] not in FIRST)
     rest = replace(numbers, title="Also measured", rows=left, note="")

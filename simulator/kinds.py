@@ -45,6 +45,8 @@ TOKENS = ("tokens", "token_size", "length", "input_", "prompt")
 """What stands in the names of a trace's columns."""
 MOST_CHARACTERS = (1 << 16, 1 << 22)
 """Of YAML and of JSON that is looked at; what is larger is not guessed at."""
+MOST_FILES = 8
+"""Of a folder, that are looked at."""
 DRAWN, OURS = "gen:", "batchsim:"
 """What the name of a spec, and the backend of a result of ours, begin with."""
 
@@ -72,7 +74,9 @@ def load_trace(name: str, **reading: Any) -> Trace:
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind | None:
-    """What a file looks like; None if like nothing that is known, or if it cannot be read."""
+    """What a file looks like; None if like nothing that is known, or if it cannot be read. Of a folder see below."""
+    if os.path.isdir(path):
+        return _of_folder(path)
     try:
         text = text_of(path)
     except InputError:
@@ -82,6 +86,17 @@ def kind_of(path: str | os.PathLike[str]) -> Kind | None:
         if (found := _of(_content(part))) is not None:
             return found
     return OF_A_TRACE if first[:1] not in ("{", "[") and _is_trace(first.split(",")) else None
+
+
+def _of_folder(path: str | os.PathLike[str]) -> Kind | None:
+    """What its files look like, where one of the first few is no trace."""
+    try:
+        files = [file for entry in sorted(os.listdir(path)) if os.path.isfile(file := os.path.join(path, entry))]
+    except OSError:
+        return None
+    found = (kind_of(file) for file in files[:MOST_FILES])
+    first = next((kind for kind in found if kind not in (None, OF_A_TRACE)), None)
+    return first and Kind(f"a folder with {first.name} in it", "name the file that is meant", frozenset())
 
 
 def _content(text: str) -> Any:

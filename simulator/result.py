@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from simulator.counting import counted
 from simulator.details import BESIDE, array_pieces, details, parts
-from simulator.display import result_card, result_text
+from simulator.display import result_card, result_tables, result_text
 from simulator.errors import InputError
 from simulator.frames import csv_pieces, requests_frame, steps_frame
 from simulator.measured import Measured
 from simulator.saved import load, write_whole
 from simulator.summary import LATENCIES, summarise
+from simulator.tables import Table
 from simulator.trace_events import document, trace_events
 
 if TYPE_CHECKING:
@@ -51,8 +52,12 @@ class Result(Measured):
         return steps_frame([each.record for each in self.served])
 
     def summary(self, percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES) -> dict[str, Any]:
-        """The run as one flat record; None where nothing was measured."""
+        """The run as one flat record, latencies in ms; None where nothing was measured."""
         return summarise(self, percentiles, metrics)
+
+    def tables(self) -> list[Table]:
+        """All that was measured, as `print` shows it: the main numbers, latencies in ms, parts of the run, the rest."""
+        return result_tables(self)
 
     def labelled(self, label: str | None = None, metadata: Mapping[str, str] | None = None,
                  percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from cost_models import CostModel, ModelSpec
-from simulator.errors import choose
 from simulator.frozen import frozen, own_copy
+from simulator.mistaken import check_field
 from simulator.policies import Policy
 from simulator.scenario_checks import MAPPINGS, check
 from traces import Trace
@@ -201,7 +201,9 @@ class Scenario:
         return self.replicas if self.autoscale is None or self.max_replicas is None else self.max_replicas
 
     def but(self, **changes: Any) -> Scenario:
-        """The same scenario with some fields changed."""
+        """The same scenario with some fields changed; one that it does not have is an InputError."""
+        for name in changes:
+            check_field(name, self.__dataclass_fields__)
         return replace(self, **({} if self._still_read(changes) else {"read": None}) | changes)
 
     def _still_read(self, changes: Mapping[str, Any]) -> bool:
@@ -232,5 +234,5 @@ FIELDS = tuple(name for name in Scenario.__dataclass_fields__ if name not in ("r
 def scenario_of(**fields: Any) -> Scenario:
     """A scenario with these fields; one that it does not have is an InputError with the nearest name."""
     for name in fields:
-        choose("field of a scenario", name, FIELDS, "help(simulator.Scenario)")
+        check_field(name, FIELDS)
     return Scenario(**fields)

@@ -11,6 +11,7 @@ from cost_models import GPUS
 from simulator import checks
 from simulator.errors import InputError, choose
 from simulator.memory.base import UNLIMITED
+from simulator.mistaken import READING, no_trace
 from simulator.policies import Policy
 from simulator.replication import OBJECTIVES, check_replication
 from traces import Trace, shape_of
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 MAPPINGS = ("knobs", "reading", "goodput", "scheduler_overhead", "mix", "tenants", "classes", "prices")
 """Fields that map names to values."""
-READING = ("format", "columns", "unit", "lenient", "limit", "window", "prompts")
-"""What reading may say."""
 MOST_BIAS = 100
 """Percent; steps that much shorter would take no time."""
 MOST_RETRIES = 30
@@ -63,7 +62,7 @@ def _check_kinds(scenario: Scenario) -> None:
         if not isinstance(getattr(scenario, name), bool):
             raise InputError(f"{name} must be true or false, not {getattr(scenario, name)!r}")
     if not isinstance(scenario.trace, Trace | str):
-        raise InputError(f"trace must be a Trace, a name or a file, not {scenario.trace!r}")
+        raise no_trace(scenario.trace)
     for name in ("trace", "policy", "model", "cost_model"):
         if isinstance(value := getattr(scenario, name), str):
             checks.text(name, value)

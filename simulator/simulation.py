@@ -23,6 +23,7 @@ from simulator.errors import InputError, PolicyError, StalledError
 from simulator.events import Watcher
 from simulator.gate import ABSENT
 from simulator.memory.base import UNLIMITED
+from simulator.mistaken import no_scenario
 from simulator.policies import Policy
 from simulator.policies.own import is_own
 from simulator.replica import Replica
@@ -66,6 +67,8 @@ def run(scenario: Scenario, *, progress: Progress | None = None, watch: Watcher 
         >>> [round(run(each).summary()["output_throughput"]) for each in (asked, asked.but(policy="vllm"))]
         [997, 1942]
     """
+    if not isinstance(scenario, Scenario):
+        raise no_scenario(scenario)
     setup = prepare(scenario)
     bias, others = _bias(setup), _alone(setup)
     told = iter(_sharing(progress, 1 + (0 if bias is None else 2) + len(others)))
@@ -214,5 +217,5 @@ def _next_move(policy: Policy) -> str:
         return ("with max_wait=inf it waits for a fuller batch than client or router let come: raise max_concurrency "
                 "or queue_limit, or lower max_wait or the size of the batch")
     if is_own(policy):
-        return "its plan lets nobody on here: let somebody in, or run those who are in"
+        return "its plan returned None, and so it sleeps: return a Step that lets somebody in, or runs those who are in"
     return "the engine's rule lets nobody on here: give it more memory, or another policy"

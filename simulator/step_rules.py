@@ -23,7 +23,8 @@ def check_step(answer: object, queue: Queue, policy: Policy, holders: Holders, c
     holders.check()
     if not isinstance(answer, Step):
         if holders.stopped:
-            contract.complain(f"preempted {named(holders.stopped[0])} and gave no step to say so in its preempted")
+            contract.complain(f"preempted {named(holders.stopped[0])}, and its plan returned {answer!r} in place of a "
+                              "Step that lists it in its preempted")
         return
     _check_values(answer, queue, contract)
     _check_chunks(answer, queue, holders, contract)

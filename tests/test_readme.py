@@ -200,6 +200,14 @@ def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert not re.search(r"Fraction\(|\d{7}\.?\d|  \.\.\.  |NaN", out)    # short and whole
 
 
+def test_requests_in_memory_become_a_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    code = next(block for block in blocks("python") if "pandas.DataFrame" in block)
+    found: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), found)
+    assert repr(found["mine"]) == "<Trace mine: 3 requests over 1.9 s, median prompt 400 and output 60 tokens>"
+    assert "prompt_tokens" in capsys.readouterr().out
+
+
 def test_the_policy_of_ones_own_is_short_and_runs(tmp_path: Path) -> None:
     code = next(block for block in blocks("python") if "class ShortestFirst" in block)
     body = code[code.index("@dataclass"):].strip().splitlines()

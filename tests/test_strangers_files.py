@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from parsers import PARSERS, Parser
 
 from simulator.errors import InputError
-from simulator.kinds import KINDS, kind_of
+from simulator.kinds import KINDS, kind_of, load_trace
 
 LONGEST_S = 20.0
 """No small file may take longer, on however slow a machine; most take a thousandth of it."""
@@ -185,3 +185,12 @@ def test_kinds_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("a: 1")
     assert kind_of(tmp_path / "x") is None
     assert kind_of(tmp_path / "none") is None
+    assert kind_of(tmp_path) is None
+
+
+def test_a_folder_is_told_by_what_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("arrival,prompt_tokens,output_tokens\n")
+    assert kind_of(tmp_path) is None    # it may be a trace of several files
+    (tmp_path / "b.json").write_text('{"backend": "batchsim:vllm", "completed": 1, "duration": 2.0}')
+    with pytest.raises(InputError, match=r"looks like a folder with a result in it, not a trace: name the file that"):
+        load_trace(str(tmp_path))

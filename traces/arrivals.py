@@ -14,6 +14,8 @@ from traces.errors import TraceError, shown
 
 Int64 = npt.NDArray[np.int64]
 SECOND = 1_000_000_000
+UNITS = {"s": 9, "ms": 6, "us": 3, "ns": 0}
+"""Units of plain numbers, with the power of ten that makes them nanoseconds."""
 LONGEST_NS = 1 << 62
 """Latest time of a trace: 146 years, far enough from the end of int64 to add to it."""
 MOST_REQUESTS = 100_000_000

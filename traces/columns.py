@@ -13,6 +13,8 @@ Int64 = npt.NDArray[np.int64]
 LEAST = {"arrival": 0, "prompt": 1, "output": 1, "max_tokens": 1, "priority": -LONGEST_NS, "parent": -1, "think": 0,
          "shared": 0, "original": 0}
 """Columns of integers, and the smallest value of each."""
+TIMES = ("arrival", "think")
+"""Columns of nanoseconds."""
 NAMES = ("tenant", "session")
 """Columns of text."""
 COLUMNS = (*LEAST, *NAMES, "hash_ids")
@@ -42,7 +44,8 @@ def frozen(column: str, values: npt.ArrayLike, least: int) -> Int64:
     """`values` as int64, each of them at least `least`; a copy, unless nobody can write to them anyway."""
     given = np.asarray(values)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise TraceError(f"column {column} must be a list of integers, not {given.dtype}{given.shape}")
+        unit = "; of seconds (seconds * 1e9).astype('int64') makes nanoseconds" if column in TIMES else ""
+        raise TraceError(f"column {column} must be a list of integers, not {given.dtype}{given.shape}{unit}")
     if given.size and (given.min() < least or given.max() > LONGEST_NS):
         wrong = int(np.argmax((given < least) | (given > LONGEST_NS)))
         raise TraceError(f"column {column}, row {wrong}: {given[wrong]} is outside {least} to 2^62")

@@ -35,7 +35,7 @@ def describe(trace: "Trace") -> dict[str, object]:
         "failed": report.failed,
         "outside": report.outside,
         "out_of_order": report.out_of_order,
-        "clock": None if report.clock is None else " to ".join(map(_time_of_day, report.clock)),
+        "clock": None if report.clock is None else " to ".join(map(time_of_day, report.clock)),
         "span_s": trace.span_s,
         "rate": (len(trace) - 1) / trace.span_s if trace.span_s else None,
         "gap_cv": _variation(np.diff(trace.arrival)),
@@ -66,7 +66,7 @@ def _conversations(trace: "Trace") -> dict[str, object]:
             "think_s_median": think}
 
 
-def _time_of_day(ns: int) -> str:
+def time_of_day(ns: int) -> str:
     """As a window spells it; hours may exceed 24."""
     minutes, seconds = divmod(ns // SECOND, 60)
     return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"

@@ -22,8 +22,8 @@ def show(trace: "Trace") -> str:
     if not len(trace):
         return title
     rates, told = _arrivals(trace)
-    source = f"<p>{escape(trace.source)}</p>" if trace.source else ""
-    return f"{title}{steps(rates, told)}{_grid(_lengths(trace))}{source}"
+    said = "".join(f"<p>{escape(line)}</p>" for line in _said(trace))
+    return f"{title}{steps(rates, told)}{_grid(_lengths(trace))}{said}"
 
 
 def text(trace: "Trace") -> str:
@@ -33,7 +33,12 @@ def text(trace: "Trace") -> str:
     rows = _lengths(trace)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
-    return "\n".join([repr(trace), _arrivals(trace)[1], "", *lines, *(["", trace.source] if trace.source else [])])
+    return "\n".join([repr(trace), _arrivals(trace)[1], "", *lines, *(["", *said] if (said := _said(trace)) else [])])
+
+
+def _said(trace: "Trace") -> list[str]:
+    """Where it is from, and what else a user of it must know."""
+    return [*([trace.source] if trace.source else []), *(f"note: {note}" for note in trace.report.notes)]
 
 
 def _arrivals(trace: "Trace") -> tuple[list[float], str]:

@@ -19,6 +19,7 @@ from traces.display import show, text
 from traces.errors import TraceError, shown
 from traces.ragged import Ragged
 from traces.report import MADE_IN_MEMORY, ReadReport
+from traces.unlikely import unlikely_ns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,7 +73,8 @@ class Trace(ReadOnly):
             raise TraceError(f"trace {self.name!r}: arrivals must be sorted; sort the rows by arrival first")
         self._check_turns()
         if self.report is MADE_IN_MEMORY:
-            object.__setattr__(self, "report", ReadReport("memory", len(self)))
+            note = unlikely_ns(self.arrival)
+            object.__setattr__(self, "report", ReadReport("memory", len(self), notes=() if note is None else (note,)))
 
     def _check_lengths(self) -> None:
         lengths = {column: len(values) for column, values in self.columns().items()}

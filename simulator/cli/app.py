@@ -90,10 +90,15 @@ class Later(TyperCommand):
         alone.command(self.name)(getattr(import_module(f"simulator.cli.{module}"), function))
         return typer.main.get_command(alone)
 
-    def make_context(self, *args: Any, **more: Any) -> Any:
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **more: Any) -> Any:
         """The command line as it was parsed; until it is done, policy files are announced that it does not give."""
         from simulator.cli.announcing import announced
-        context = self.whole.make_context(*args, **more)
+        try:
+            context = self.whole.make_context(info_name, args, parent, **more)
+        except Exception as error:
+            if getattr(error, "ctx", error) is None:    # the parser does not say of which command it speaks
+                error.ctx = self.context_class(self.whole, parent, info_name)    # type: ignore[attr-defined]
+            raise
         if not context.resilient_parsing:    # a shell that completes runs nothing
             context.with_resource(announced(context))
         return context

@@ -10,9 +10,9 @@ from simulator.cli.elsewhere import hint
 from simulator.cli.lines import brief, note
 from simulator.cli.options import Simulated
 from simulator.errors import InputError, PolicyError, StalledError
+from simulator.mistaken import READING
 from simulator.policies.loading import PREFIX, fault_in_policy_file
 from simulator.scenario import Scenario
-from simulator.scenario_checks import READING
 from traces import TraceError
 
 WRONG_INPUT, OUR_FAULT = 2, 70

@@ -14,8 +14,8 @@ from simulator.cli.flags import Flags
 from simulator.cli.shaping import TRAFFIC
 from simulator.errors import InputError
 from simulator.idle import idle
+from simulator.mistaken import READING
 from simulator.scenario import Scenario
-from simulator.scenario_checks import READING
 from simulator.scenarios import ScenarioFile, read_scenario
 
 if TYPE_CHECKING:

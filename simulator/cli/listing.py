@@ -138,7 +138,7 @@ def _print_card(console: Console, row: Row) -> None:
     for fact, value in row.items():
         if fact == "knobs":
             for knob in value:
-                table.add_row(Text(f"  {knob['name']} = {_default(knob['default'])}"), Text(knob["meaning"]))
+                table.add_row(Text(f"  {knob['name']}{_default(knob['default'])}"), Text(knob["meaning"]))
         elif fact in MEANT:
             for name, stated in value.items():
                 table.add_row(f"{fact.removesuffix('s')}, {name.replace('_', ' ')}", Text(MEANT[fact](stated)))
@@ -161,7 +161,9 @@ MEANT: Mapping[str, Callable[[Any], str]] = {"errors": _error, "range": lambda e
 
 
 def _default(value: object) -> str:
-    return "unset" if value is None else _shown(value)
+    """The default of a knob, as --set takes it; where it has none of its own, its meaning tells what applies."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return ", not set" if value is None else f" = {f'{value:.15g}' if number else _shown(value)}"
 
 
 SCALES = {"bytes": (1e9, "GB"), "bandwidth": (1e9, "GB/s"), "flops": (1e12, "TFLOP/s"), "parameters": (1e9, "B")}

@@ -205,8 +205,8 @@ class Written:
         "A label for the results."))] = None
     metadata: Annotated[list[str] | None, Option(metavar="KEY=VALUE", rich_help_panel=FILES, help=(
         "A note for the results; repeatable."))] = None
-    percentile_metrics: Annotated[str | None, Option(metavar="ttft,tpot,itl,e2el", rich_help_panel=MEASURES, help=(
-        "Latencies to give; all of them if not given."))] = None
+    percentile_metrics: Annotated[str | None, Option(metavar="ttft,tpot,...", rich_help_panel=MEASURES, help=(
+        f"Latencies to give, of {', '.join(LATENCIES)}; all of them if not given."))] = None
     metric_percentiles: Annotated[str, Option(metavar="50,90,99", rich_help_panel=MEASURES, help=(
         "Percentiles to give of each."))] = "99"
 

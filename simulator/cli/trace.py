@@ -46,7 +46,7 @@ def describe(name: Annotated[str, Argument(metavar="NAME|FILE", autocompletion=c
                                            help="A bundled trace or a file.")],
              reading: Reading, common: Common,
              output: Annotated[str | None, Option("--output", "-o", metavar="FILE", rich_help_panel=FILES, help=(
-                 "Draw it instead: arrivals, lengths and slot utilisation, as .svg or .png."))] = None,
+                 "Also draw it: arrivals, lengths and slot utilisation, as .svg or .png."))] = None,
              force: Annotated[bool, Option("--force", metavar="", rich_help_panel=FILES,
                                            help="Replace any file.")] = False) -> None:
     """Rows, rejects, span, rate, variation of the gaps, lengths, arrivals over time and slot utilisation of a trace."""
@@ -59,7 +59,7 @@ def describe(name: Annotated[str, Argument(metavar="NAME|FILE", autocompletion=c
         _draw(trace, Path(output))
     if common.json:
         print_json(facts)
-    elif output is None:
+    else:
         _print(facts, trace.report)
 
 

@@ -58,6 +58,9 @@ def make_policies(policies: Sequence[Policy | str], settings: Mapping[str, Any] 
 def _owners(owner: str, knob: str, named: Mapping[str, type[Policy]]) -> list[str]:
     """Which of the named policies a setting is meant for."""
     if owner:
+        if owner in POLICIES and owner not in named:
+            raise InputError(f"setting {owner}.{knob} is for {owner}, and what runs here is {', '.join(named)}: choose "
+                             f"{owner} as policy, or leave that setting out")
         return [choose("policy in a setting", owner, named)]
     owners = [name for name, kind in named.items() if knob in kind.knobs()]
     if not owners:

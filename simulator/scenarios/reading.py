@@ -88,6 +88,9 @@ def read_scenario(path: str | os.PathLike[str]) -> ScenarioFile:
 
     Raises InputError, one line, for a key that no scenario has, a value that cannot be, and text that is neither.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"read_scenario takes the path of a file, not a {type(path).__name__}: sim.Scenario(**fields) "
+                         "takes fields")
     with meant_as(SCENARIO, path, BASELINE, RESULT):
         return _read(os.fspath(path))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 import simulator
 from cost_models import GPUS, MODELS
+from simulator.cli.values import settings
 from simulator.policies import POLICIES
 
 Call = Callable[..., tuple[int, str, str]]
@@ -45,6 +47,17 @@ def test_a_list_names_the_same_in_all_its_forms(kind: str, batchsim: Call) -> No
     assert names
     assert [name for name in names if name not in brief or name not in verbose] == []
     assert json.loads(answer(batchsim, "list", "--json"))[kind] == names
+
+
+def test_a_default_is_listed_as_set_takes_it(batchsim: Call) -> None:
+    verbose = answer(batchsim, "list", "policies", "--verbose")
+    for name, kind in POLICIES.items():
+        for knob, default in kind.knobs().items():
+            if default is None:
+                assert f"  {knob}, not set " in verbose
+            else:
+                listed = [settings([f"{knob}={text}"])[knob] for text in re.findall(rf"  {knob} = (\S+)", verbose)]
+                assert default in listed, (name, knob)
 
 
 def test_lists_come_from_the_libraries(batchsim: Call) -> None:

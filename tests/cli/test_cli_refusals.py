@@ -117,7 +117,9 @@ WORDS = [
     ("run --set max_num_seqs", "--set takes NAME=VALUE, not 'max_num_seqs'"),
     ("run --set max_num_seqs=1 --set max_num_seqs=2", "--set says 'max_num_seqs' twice"),
     ("run --set max_num_seqs=many", "vllm: max_num_seqs must be a whole number of at least 1, not 'many'"),
-    ("run --set static.padded=true", "unknown policy in a setting 'static' (known: vllm)"),
+    ("run --set static.padded=true", 
+     "setting static.padded is for static, and what runs here is vllm: choose static as policy, or leave that "
+     "setting out"),
     ("run --metadata note", "--metadata takes NAME=VALUE, not 'note'"),
     ("run --metric-percentiles 101", "--metric-percentiles lie between 0 and 100, not at 101"),
     ("run --columns arrival", "--columns takes NAME=VALUE, not 'arrival'"),
@@ -159,7 +161,8 @@ def test_refused_with_the_nearest_name(line: str, start: str, refused: Refused) 
 
 
 def test_an_option_without_its_value(refused: Refused) -> None:
-    assert refused("run", "--seed").startswith("option '--seed' requires an argument")
+    assert refused("run", "--seed") == "option '--seed' requires an argument: see `batchsim run --help`"
+    assert refused("trace", "describe", "-o").endswith("an argument: see `batchsim trace describe --help`")
 
 
 @pytest.mark.parametrize(("row", "column", "value"), [

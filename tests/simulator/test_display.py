@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from html import unescape
 
 import pytest
@@ -14,6 +15,7 @@ from worlds import trace_of
 import simulator as sim
 from cost_models import Constant
 from simulator.run_tables import ALONE_SCALES, latencies, numbers, tables
+from traces import Trace
 
 TRACE = trace_of([(0, 5, 3), (0, 5, 9), (40_000_000, 8, 2), (90_000_000, 8, 4)])
 WORLD = {"cost_model": Constant(10_000_000), "kv_capacity_tokens": 1000}
@@ -69,6 +71,33 @@ def test_showing_a_result_loads_no_plotting_library() -> None:
     code = ("import simulator as sim, sys; sim.simulate(num_prompts=5, trace='azure-conv-2023')._repr_html_(); "
             "print('matplotlib' in sys.modules)")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_a_result_gives_the_tables_that_it_prints() -> None:
+    found = sim.simulate(TRACE, "vllm", **WORLD)
+    tables = found.tables()
+    assert [table.title for table in (tables[0], tables[1], tables[-1])] == [
+        "What was served", "Latencies, in ms", "Also measured"]
+    assert str(found) == "\n\n".join([repr(found), *map(str, tables)])
+    assert tables[0].to_frame().loc["finished", "vllm"] == "4"
+
+
+def test_arrivals_in_seconds_that_were_meant_as_nanoseconds_are_told_wherever_they_are_shown() -> None:
+    trace = Trace("mine", arrival=range(10), prompt=[5] * 10, output=[3] * 10)
+    told = ("arrivals are in nanoseconds, by which 1e+09 requests come a second: make them 10**9 times as large if "
+            "they are in seconds, 10**6 times if in ms")
+    assert trace.report.notes == (told,)
+    assert str(trace).splitlines()[-1] == f"note: {told}"
+    assert f"<p>note: {told}</p>" in trace._repr_html_()
+    found = sim.simulate(trace, "vllm", **WORLD)
+    assert str(found).splitlines()[1] == told
+    assert f"<li>{told}</li>" in found._repr_html_()
+
+
+@pytest.mark.parametrize("arrival", [range(9), [7] * 10, range(0, 10_010, 1001), range(0, 10 * 10 ** 9, 10 ** 9)])
+def test_few_requests_all_at_once_and_bursts_may_be_as_close_as_they_are(arrival: Sequence[int]) -> None:
+    rows = [1] * len(arrival)
+    assert Trace("mine", arrival=arrival, prompt=rows, output=rows).report.notes == ()
 
 
 def test_a_run_that_served_nothing_shows_itself() -> None:

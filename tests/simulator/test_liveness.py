@@ -30,7 +30,7 @@ def run(rows: list[tuple[int, ...]], policy: Any, **asked: Any) -> dict[str, Any
 STALLS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "a closed loop whose clients never get an answer": (
         AT_ONCE, {"max_concurrency": 2}, "0 of 20 answered (0 running, 2 waiting, 10 of 10 blocks free; request 0 is "
-        "first in line: 20 tokens, 2 blocks); its plan lets nobody on here"),
+        "first in line: 20 tokens, 2 blocks); its plan returned None, and so it sleeps: return a Step"),
     "a router that no replica takes anybody from": (
         AT_ONCE, {"replicas": 2, "queue_limit": 1, "overflow": "fcfs"},
         "0 of 20 answered, 18 wait at the router (0 running, 1 waiting"),

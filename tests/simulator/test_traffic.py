@@ -61,7 +61,7 @@ def test_an_output_that_is_cut_is_not_too_long() -> None:
 
 
 def test_clones_come_only_when_asked_for() -> None:
-    rows = [(at, 100, 1) for at in range(15)]
+    rows = [(at * SECOND, 100, 1) for at in range(15)]
     assert simulate(trace_of(rows), num_prompts=100).summary()["num_prompts"] == 15
     twice = simulate(trace_of(rows), repeat=2).summary()
     assert (twice["num_prompts"], twice["trace_notes"]) == (30, "repeated: 2 rounds")
@@ -69,7 +69,7 @@ def test_clones_come_only_when_asked_for() -> None:
 
 def test_fewer_requests_than_asked_for_are_told_once() -> None:
     """Of 15 rows 14 are held by the model; a run that asks for 14 has what it asked for."""
-    rows = [(at, 100, 1) for at in range(14)] + [(14, 100, 900)]
+    rows = [(at * SECOND, 100, 1) for at in range(14)] + [(14 * SECOND, 100, 900)]
     asked = Scenario(trace=trace_of(rows), max_model_len=500, num_prompts=40, repeat=2)
     note = "--num-prompts 40: the model holds 28 of the requests, and all are used; --repeat 4 gives as many"
     result = run(asked)

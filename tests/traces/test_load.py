@@ -53,6 +53,20 @@ def test_a_directory_is_no_trace(tmp_path):
         load(tmp_path)
 
 
+def test_a_name_that_is_nearly_that_of_a_file_beside_it_names_that_file(tmp_path, monkeypatch):
+    (tmp_path / "calls.csv").write_text(ROWS)
+    (tmp_path / "calls").mkdir()
+    with pytest.raises(TraceError, match=rf"did you mean '{tmp_path}/calls\.csv'\? \(bundled: "):
+        load(tmp_path / "call.cvs")
+    with pytest.raises(TraceError, match=r"bundled trace '[^?]* \(bundled: "):
+        load(tmp_path / "other.txt")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TraceError, match=r"'call\.cvs': did you mean 'calls\.csv'\?"):
+        load("call.cvs")
+    with pytest.raises(TraceError, match=r"'azure-conv': did you mean 'azure-conv-2023'\?"):
+        load("azure-conv")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission_is_no_trace(write):
     path = write(ROWS)

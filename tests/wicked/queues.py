@@ -67,7 +67,7 @@ class PreemptsInSilence(Spoiled):
 
 class PreemptsAndSleeps(Spoiled):
     """sends somebody back and gives no step"""
-    told = "preempted request 1 and gave no step to say so in its preempted"
+    told = "preempted request 1, and its plan returned None in place of a Step that lists it in its preempted"
 
     def spoil(self, step, queue, memory, now):
         if not now:

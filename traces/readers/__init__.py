@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol
 
+from traces.describe import time_of_day
 from traces.errors import TraceError, shown, unknown
 from traces.fetching import Public, catalogue
 from traces.readers.aiperf import AIPERF
@@ -57,6 +58,8 @@ _ALL: tuple[Reader, ...] = (
     GUIDELLM, AIPERF, LITELLM, LITELLM_PAGE, OTEL, Pools(), TABLE,
 )
 READERS: dict[str, Reader] = {reader.name: reader for reader in _ALL}
+MOST_ENTRIES, ALIKE = 10_000, 0.75
+"""Files beside one that is not there whose names are looked at, and how alike a name must be."""
 
 
 def load(
@@ -112,9 +115,10 @@ def load(
 def _cut(trace: Trace, asked: Asked) -> Trace:
     """The part of a bundled trace that was asked for."""
     if asked.window is not None:
-        trace = trace.between(*window_ns(asked.window))
+        whole, trace = trace, trace.between(*window_ns(asked.window))
         if not len(trace):
-            raise TraceError(f"{trace.name}: no requests in the window {asked.window}")
+            ends = " to ".join(time_of_day(int(time)) for time in whole.arrival[[0, -1]])
+            raise TraceError(f"{trace.name}: no requests in the window {asked.window}, for they come from {ends}")
     return trace if asked.limit is None else trace.head(asked.limit)
 
 
@@ -133,13 +137,24 @@ def _fetched(found: Public) -> Path:
 
 
 def _existing(name: str | os.PathLike[str]) -> Path:
-    """The path, if there is something there; otherwise an error with the nearest bundled name."""
+    """The path, if there is something there; otherwise an error with the nearest file or bundled name."""
     try:
         path = Path(name)
         if os.fspath(name) and path.exists():
             return path
     except (ValueError, OSError):
         pass  # a name that no file can have
-    near = get_close_matches(str(name), [*names(), *catalogue()], n=1)
+    near = [*_beside(os.fspath(name)), *get_close_matches(str(name), [*names(), *catalogue()], n=1)]
     hint = f": did you mean {near[0]!r}?" if near else ""
     raise TraceError(f"no trace file or bundled trace {shown(str(name))}{hint} (bundled: {', '.join(names())})")
+
+
+def _beside(name: str) -> list[str]:
+    """The file of the same folder with the name most alike, as a path of the same kind; none where there is none."""
+    folder, base = os.path.split(name)
+    try:
+        entries = sorted(os.listdir(folder or "."))[:MOST_ENTRIES]
+    except (ValueError, OSError):
+        return []
+    near = [os.path.join(folder, each) for each in get_close_matches(base, entries, cutoff=ALIKE)]
+    return [each for each in near if os.path.isfile(each)][:1]

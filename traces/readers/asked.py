@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from traces.arrivals import SECOND
+from traces.arrivals import SECOND, UNITS
 from traces.errors import TraceError, shown, unknown
-from traces.readers.values import UNITS
 
 ROLES = ("arrival", "prompt", "output", "max_tokens", "tenant", "priority", "session", "think", "id", "parent")
 """Roles that a caller may map to a column."""

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from traces.columns import Int64
+from traces.describe import time_of_day
 from traces.errors import TraceError, plain
 from traces.ragged import Ragged
-from traces.readers.asked import DAY_NS, Asked
+from traces.readers.asked import DAY_NS, Asked, window_ns
 from traces.readers.blocks import in_scopes
 from traces.readers.content import Tabular
-from traces.readers.rows import Gathered, gather, parser
+from traces.readers.rows import Gathered, Keep, gather, parser
 from traces.readers.rules import checks_of, first_of, keep_of, rules_of, unit_is_idle
 from traces.readers.turns import Turns, accumulated, by_id, by_session
-from traces.readers.unlikely import unlikely
 from traces.report import ReadReport
 from traces.trace import Trace
+from traces.unlikely import unlikely
 
 if TYPE_CHECKING:
     from traces.readers.dialect import Dialect
@@ -36,7 +37,7 @@ def read(dialect: "Dialect", content: Tabular, asked: Asked, path: Path) -> Trac
     parse = parser(split, names, rules, checks_of(dialect, names))
     rows = gather(source, parse, list(names), asked.lenient, keep)
     if not len(rows):
-        raise TraceError(f"{content.label}: no usable rows{_why(rows, asked)}")
+        raise TraceError(f"{content.label}: no usable rows{_why(rows, asked, keep)}")
     trace = _trace(path, content.label, dialect, names, rows, asked)
     idle = unit_is_idle(names, rules, asked)
     note = _unheeded(names, asked) if idle else unlikely(trace.arrival, asked.unit)
@@ -49,9 +50,13 @@ def _unheeded(names: Mapping[str, str], asked: Asked) -> str:
     return f"unit {asked.unit} has no effect: {times}; leave it out"
 
 
-def _why(rows: Gathered, asked: Asked) -> str:
+def _why(rows: Gathered, asked: Asked, keep: Keep) -> str:
     """Where all rows went."""
     counts = [f"{rows.outside:,} outside of the window {asked.window}"] * bool(rows.outside)
+    if rows.reach and rows.outside and keep.window and asked.window:
+        midnight = keep.window[0] - window_ns(asked.window)[0]
+        first, last = (time_of_day(time - midnight) for time in rows.reach)
+        counts[0] += f", for they come from {first} to {last}"
     counts += [f"{rows.failed:,} failed requests"] * bool(rows.failed)
     if rows.rejected:
         counts.append(f"{len(rows.rejected)} bad ones, the first in {rows.rejected[0]}")

@@ -59,17 +59,24 @@ class Rows(Protocol):
 class Gathered:
     """Rows read so far: values by role in file order, and how many were left out for what.
 
-    Of `hash_ids` the lengths stand in its column and the ids of all rows in `ids`.
+    Of `hash_ids` the lengths stand in its column and the ids of all rows in `ids`. `reach` is the first and the last
+    time among all rows, where a window was asked for.
     """
 
     columns: dict[str, Any]
     rejected: list[Reject] = field(default_factory=list)
     failed: int = 0
     outside: int = 0
+    reach: tuple[int, int] | None = None
     ids: "array[int]" = field(default_factory=lambda: array("q"))
 
     def __len__(self) -> int:
         return len(self.columns["prompt"])
+
+    def come(self, times: Sequence[int]) -> None:
+        """Remember how far these times reach."""
+        if times:
+            self.reach = min(*(self.reach or times[:1]), *times), max(*(self.reach or times[:1]), *times)
 
     def add(self, batch: Batch) -> None:
         """Append the rows of a batch."""
@@ -103,6 +110,7 @@ class Keep:
             batch = _where(batch, served)
         if self.window is not None:
             start, end = self.window
+            rows.come(batch["arrival"])
             inside = [start <= time < end for time in batch["arrival"]]
             rows.outside += inside.count(False)
             batch = _where(batch, inside)

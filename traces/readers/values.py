@@ -11,12 +11,9 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 
-from traces.arrivals import LONGEST_NS, SECOND
+from traces.arrivals import LONGEST_NS, SECOND, UNITS
 
 Rule = Callable[[object], object]
-
-UNITS = {"s": 9, "ms": 6, "us": 3, "ns": 0}
-"""Units of plain numbers, with the power of ten that makes them nanoseconds."""
 
 EARLIEST, LATEST = 1970, 2110
 """Years of a date; all of them together fit the longest trace, so differences cannot overflow."""

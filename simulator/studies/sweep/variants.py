@@ -5,7 +5,7 @@ A name is a field of Scenario, an entry of one that is a mapping (`goodput.ttft`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf
@@ -51,7 +51,11 @@ class Variant:
 
 def grid(vary: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """All combinations, the last name running fastest."""
+    if not isinstance(vary, Mapping):
+        raise InputError(f'vary maps names to values, such as {{"max_num_seqs": [32, 64]}}, not {vary!r}')
     for name, values in vary.items():
+        if isinstance(values, str | Mapping) or not isinstance(values, Collection):
+            raise InputError(f"{name} is varied over a list of values, such as [{values!r}], not {values!r}")
         if not len(values):
             raise InputError(f"{name} is varied over no value: give some, such as {name}=1,2,4")
     return [dict(zip(vary, combination, strict=True)) for combination in product(*vary.values())]
