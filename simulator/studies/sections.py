@@ -33,6 +33,8 @@ FELT = ("completed", "rejected", "failed", "skipped", "aborted", "timed_out", "r
         "offered_request_rate", "request_throughput", "output_throughput", "ttft", "tpot", "itl", "e2el", "queue_time",
         "request_goodput", "slot_utilization", "mean_batch_size", "kv_usage_mean", "kv_usage_max",
         "prefix_cache_hit_rate", "preemptions")
+TINY = 1e-9
+"""A share of slot-seconds that is left over by rounding alone."""
 BATCHES = (1, 8, 32, 128, 512)
 
 
@@ -114,10 +116,11 @@ def span(ms: float) -> str:
 
 
 def ratio_table(found: Comparison) -> Table:
-    """The three ratios and the runs behind them."""
+    """The ratios and the runs behind them; without a padded form of the baseline, the last one says nothing new."""
     rows = [(RATIOS[ratio.key], _throughput(ratio.baseline), f"{ratio.policy}: {_throughput(ratio.continuous)}",
-             "-" if ratio.value is None else f"{ratio.value:.2f}x") for ratio in found.ratios]
-    return Table("What the switch is worth: three ratios, never one (saturated)",
+             "-" if ratio.value is None else f"{ratio.value:.2f}x") for ratio in found.ratios
+            if found.padded or ratio.key != "deployed"]
+    return Table(f"What the switch is worth: {'three' if found.padded else 'two'} ratios, never one (saturated)",
                  ("", f"{found.labels[0]}, output tokens/s", "output tokens/s", "ratio"), tuple(rows),
                  ratio_note(found))
 
@@ -157,18 +160,24 @@ def _amount(seconds: float) -> str:
 
 
 def waste_table(found: Comparison) -> Table:
-    """Idle slots beside padding, first as the padded baseline pays for them."""
-    runs = {f"{found.labels[0]}, padded": ratio.baseline for ratio in found.ratios if ratio.key == "deployed"}
+    """Idle slots beside padding, first as a padded baseline pays for them."""
+    runs = {f"{found.labels[0]}, padded": ratio.baseline for ratio in found.ratios
+            if found.padded and ratio.key == "deployed"}
+    note = f"{', '.join(runs)}: as deployed, in its own memory. " if runs else ""
     runs |= {label: result.summary() for label, result in found.equal_slots.items()}
-    rows = [(label, _amount(run["slot_seconds"]), _of(_useful(run), run), _of(run["idle_slot_seconds"], run),
-             _of(run["padding_seconds"], run)) for label, run in runs.items()]
+    rows = [(label, _amount(run["slot_seconds"]), *(_of(part, run) for part in _parts(run)))
+            for label, run in runs.items()]
     return Table(f"Idle slots or padding? ({found.equal})",
-                 ("slot-seconds", "all", "useful", "lost to idle slots", "lost to padding"), tuple(rows))
+                 ("slot-seconds", "all", "useful", "lost to idle slots", "lost to padding", "the rest"), tuple(rows),
+                 f"{note}The rest: nobody waits at the replica, or a slot sits out a step or repeats lost work.")
 
 
-def _useful(run: Mapping[str, Any]) -> float:
-    """Slot-seconds that compute new tokens, without what padding adds to their steps."""
-    return (run["slot_utilization"] or 0) * run["slot_seconds"] - run["padding_seconds"]
+def _parts(run: Mapping[str, Any]) -> tuple[float, ...]:
+    """Slot-seconds that compute new tokens, without what padding adds to their steps; both losses; what is left."""
+    idle, padding = run["idle_slot_seconds"], run["padding_seconds"]
+    useful = (run["slot_utilization"] or 0) * run["slot_seconds"] - padding
+    rest = run["slot_seconds"] - useful - idle - padding
+    return useful, idle, padding, rest if rest > TINY * run["slot_seconds"] else 0.0
 
 
 def _of(amount: float, run: Mapping[str, Any]) -> str:
