@@ -121,9 +121,10 @@ METRICS: dict[str, Metric] = {
     "mean_batch_size": Metric("effective batch", "sequences",
         "Sequences that compute new tokens in a step, weighted by the duration of the steps.", "higher"),
     "filling_request_rate": Metric("requests/s to fill it", "1/s",
-        "About so many requests like these a second would keep busy every slot that a queue limit leaves them, of as "
-        "many replicas as there may be: worked out from the cost model, not simulated. Null for a policy whose slots "
-        "are not refilled one by one, and beyond 1,000,000 slots.", None),
+        "About so many requests like these a second would keep busy every slot that the cap, the memory and a queue "
+        "limit leave them, of as many replicas as there may be: worked out from the cost model and from what a slot "
+        "holds on average, not simulated; what preemptions cost is not in it. Null for a policy whose slots are not "
+        "refilled one by one, and beyond 1,000,000 slots.", None),
     "no_queue_share": Metric("nobody waits", "share",
         "Share of the time in steps in which no request waits for a slot, and one more would be taken. This and the "
         "six below add up to 1.", None),
