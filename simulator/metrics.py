@@ -62,8 +62,8 @@ METRICS: dict[str, Metric] = {
     "duration": Metric("duration", "s",
         "From the first request sent to the last token delivered.", "lower"),
     "offered_request_rate": Metric("requests/s offered", "1/s",
-        "Requests of the trace over the time in which they come. Null if all come at once, or if turns wait for "
-        "answers.", None),
+        "Requests of the trace but the first, over the time from the first arrival to the last. Null if all come at "
+        "once, or if turns wait for answers.", None),
     "request_throughput": Metric("requests/s", "1/s",
         "Finished requests over the whole duration.", "higher"),
     "output_throughput": Metric("output tokens/s", "1/s",
@@ -178,7 +178,8 @@ METRICS: dict[str, Metric] = {
         "router.", "lower"),
     "jain_index": Metric("Jain index", "index",
         "How evenly the tenants are served: (sum of x)^2 / (n x sum of x^2), x being the share of a tenant's requests "
-        "that were answered and met its objectives. 1 is even, 1/n is one tenant alone. Null without two tenants.",
+        "that were answered and met its objectives. 1 is even, 1/n is one tenant alone. Null without objectives, "
+        "and without two tenants.",
         "higher"),
     "worst_slowdown": Metric("worst slowdown", "x alone",
         "Of the tenant that the others slow down most: its mean E2EL over what it is with no other tenant there. Null "
