@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cost_models import StepShape
 from simulator.counting import counted
+from simulator.facts import load_of
 from simulator.ledger import SLOT_PARTS
 from simulator.memory.base import UNLIMITED
 from simulator.metrics import METRICS, json_keys
@@ -21,7 +22,6 @@ from simulator.studies.ratios import RATIOS
 from simulator.studies.why import idle, times
 from simulator.studies.why_tables import ladder_table
 from simulator.tables import Table
-from traces import shape_of
 
 if TYPE_CHECKING:
     from simulator.studies.compare import Comparison
@@ -43,7 +43,7 @@ def tables(found: Comparison) -> list[Table]:
     saturated = {label: found.results[label, "saturated"] for label in found.labels}
     paced = {label: found.results[label, "trace"] for label in found.labels}
     return [measured(f"How much it serves (saturated: {_queued(found)})", saturated, SERVED),
-            measured(f"How it feels ({_pace(found)})", paced, FELT),
+            measured(f"How it feels ({load_of(found.results[found.labels[0], 'trace'].scenario)})", paced, FELT),
             ratio_table(found), *_certainty(found), *map(short_ladder, found.ladders.values()), slot_table(found),
             waste_table(found), step_table(found), side_by_side(saturated)]
 
@@ -55,17 +55,6 @@ def _certainty(found: Comparison) -> list[Table]:
 def _queued(found: Comparison) -> str:
     waits = found.results[found.labels[0], "saturated"].setup.turns_wait
     return "every request queued at 0" + (", later turns with the answer to the one before" if waits else "")
-
-
-def _pace(found: Comparison) -> str:
-    scenario = found.results[found.labels[0], "trace"].scenario
-    shape = f", {scenario.shape}" if scenario.shape else ""
-    if scenario.request_rate is not None:
-        return f"new arrivals, {scenario.request_rate:g} requests/s{shape}"
-    if scenario.shape and shape_of(scenario.shape).replaces:
-        return f"new arrivals{shape}"
-    faster = f", {scenario.rate_scale:g} x as fast" if scenario.rate_scale != 1 else ""
-    return f"at the trace's own times{faster}{shape}"
 
 
 def measured(title: str, results: Mapping[str, Result], names: tuple[str, ...]) -> Table:

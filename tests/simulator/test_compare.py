@@ -252,6 +252,8 @@ def test_the_table_has_every_metric_of_every_policy_and_load() -> None:
 
 @pytest.mark.parametrize(("options", "told"), [
     ({}, "at the trace's own times"), ({"rate_scale": 2.0}, "at the trace's own times, 2 x as fast"),
+    ({"request_rate": 3.0, "burstiness": 0.5}, "new arrivals, 3 requests/s, burstiness 0.5"),
+    ({"max_concurrency": 2}, "at the trace's own times, at most 2 at once"),
     ({"request_rate": 3.0}, "new arrivals, 3 requests/s"), ({"shape": "ramp:1-7/1s"}, "new arrivals, ramp:1-7/1s"),
     ({"request_rate": 3.0, "shape": "burst:x5/10s@60s"}, "new arrivals, 3 requests/s, burst:x5/10s@60s")])
 def test_the_title_says_how_requests_come(options: dict[str, Any], told: str) -> None:
