@@ -28,8 +28,8 @@ LONG = 4
 def lag(line: Timeline, lost: int = 0) -> float | None:
     """By which share slots and completions of a run took longer than its arrivals, the ends left out.
 
-    None where the run is too short, or of too few requests, to tell. Those who are never answered, `lost` of them, are
-    told over those who are.
+    None where the run is too short, or of too few requests, to tell. Those who never get a slot, `lost` of them, are
+    told over those who are answered. Who gets one, and takes longer than its client waits, is for the objectives.
     """
     if lost and (not len(line) or lost > len(line) * MATERIAL):
         return lost / max(len(line), 1)
