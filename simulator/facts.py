@@ -8,7 +8,9 @@ from typing import Any
 from cost_models import CapturedGraphs, CostModel
 from simulator.counting import counted
 from simulator.memory import Memory
+from simulator.scenario import Scenario
 from simulator.setup import Setup
+from traces import shape_of
 
 RANGES = ("sequences that decode", "tokens of context", "new prompt tokens", "tokens before them")
 """What the bounds of a cost model are of, in their order."""
@@ -21,8 +23,8 @@ def facts_of(setup: Setup) -> list[str]:
     return [
         f"trace: {trace.name}, {counted(len(trace), 'request')} ({trace.source})",
         f"declared max_tokens: {_declared(setup.declared)}",
-        f"model: {setup.model.name} in {scenario.dtype} on {gpus}{scenario.gpu}, longest request "
-        f"{setup.deployment.max_model_len:,} tokens",
+        f"model: {setup.model.name} in {scenario.dtype}{kv_stored(scenario.kv_dtype)} on {gpus}{scenario.gpu}, "
+        f"longest request {setup.deployment.max_model_len:,} tokens",
         "KV pool: " + (setup.pool.explain() if setup.pool else f"{scenario.kv_capacity_tokens:,} tokens, as given"),
         source_of(setup.cost),
     ]
@@ -47,6 +49,29 @@ def _room(setup: Setup, memory: Memory) -> str:
     size = memory.capacity * memory.block_size * setup.deployment.kv_bytes_per_token / 2 ** 30
     each = " in each replica" if setup.scenario.most_replicas > 1 else ""
     return f"{blocks}, {size:,.1f} GiB{each}{'' if setup.pool else ', as given'}"
+
+
+def kv_stored(dtype: str) -> str:
+    """How the KV cache is stored, to follow on the model; nothing where that is a matter of course."""
+    return "" if dtype == Scenario.kv_dtype else f" with KV in {dtype}"
+
+
+def load_of(scenario: Scenario) -> str:
+    """When the requests of a run come, in words."""
+    most = scenario.max_concurrency
+    return (scenario.load if scenario.load == "saturated" else _pace(scenario)) + (
+        "" if most is None else f", at most {most:,} at once")
+
+
+def _pace(scenario: Scenario) -> str:
+    shape = f", {scenario.shape}" if scenario.shape else ""
+    bursty = "" if scenario.burstiness == Scenario.burstiness else f", burstiness {scenario.burstiness:g}"
+    if scenario.request_rate is not None:
+        return f"new arrivals, {scenario.request_rate:g} requests/s{bursty}{shape}"
+    if scenario.shape and shape_of(scenario.shape).replaces:
+        return f"new arrivals{bursty}{shape}"
+    faster = f", {scenario.rate_scale:g} x as fast" if scenario.rate_scale != 1 else ""
+    return f"at the trace's own times{faster}{shape}"
 
 
 def source_of(cost: CostModel) -> str:

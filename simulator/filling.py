@@ -2,7 +2,9 @@
 
 With B slots full, B / output requests finish in a step and as many prompts take their places. A step then lasts as long
 as B decodes and these prompts, and the load is the finishers over that time. It is an estimate: prompts are taken one
-by one and whole, and the mean request stands for all.
+by one and whole, and the mean request stands for all. Where memory leaves fewer slots than the cap, B is what it
+sustains on average, and not the most that it ever held: that many were there while their answers were still short.
+What preemptions throw away is not in it, so that a tight memory serves some percent less.
 """
 
 from __future__ import annotations
@@ -11,12 +13,24 @@ import numpy as np
 
 from cost_models import CostModel, StepShape
 from simulator.columns import Ints
+from simulator.ledger import Ledger
 from simulator.setup import Setup
 
 SAMPLED = 32
 """Prompts that stand for all: so many quantiles of their lengths."""
 MOST_SLOTS = 1_000_000
 """Nobody fills more, and what a step of them takes is beyond every cost model."""
+
+TAKES_SLOT = ("decode", "prefill", "recompute", "held", "behind_prefill", "stalled")
+TAKES_KV = ("holding", "reserved", "internal")
+"""Parts of the ledgers that are of requests that run."""
+
+
+def sustained_slots(most: int, capacity: int, slots: Ledger, kv: Ledger) -> int:
+    """How many of `most` slots a memory of `capacity` tokens keeps busy, by what a slot held on average in a run."""
+    taken, held = (sum(ledger.parts[part] or 0 for part in parts)
+                   for ledger, parts in ((slots, TAKES_SLOT), (kv, TAKES_KV)))
+    return min(most, max(1, round(capacity * taken / held))) if held else most
 
 
 def filling_rate(setup: Setup, slots: int, computed: float = 1.0) -> float | None:

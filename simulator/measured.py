@@ -16,7 +16,7 @@ from simulator.cluster import Cluster
 from simulator.distribution import Distribution
 from simulator.doors import Shut, shut
 from simulator.errors import InputError, choose
-from simulator.filling import filling_rate
+from simulator.filling import filling_rate, sustained_slots
 from simulator.fleet import Life
 from simulator.frozen import Frozen, Kept, frozen
 from simulator.fullness import BINS as FULLNESS_BINS
@@ -35,7 +35,7 @@ from simulator.scenario import Scenario
 from simulator.scenarios import record
 from simulator.served import Served
 from simulator.setup import Setup
-from simulator.slots import Gaps, Slots, count_slots
+from simulator.slots import Gaps, Slots, count_slots, is_unlimited
 from simulator.tail import Tail, ttft_tail
 from simulator.tenancy import Tenant, met, tenants
 from simulator.timeline import Timeline, departures, timeline
@@ -212,8 +212,17 @@ class Measured(Kept):
         """Requests a second that would keep all replicas busy that there may be, about; see `filling.filling_rate`."""
         hits = self.prefix_hits
         found = hits[0] / hits[1] if hits and hits[1] else 0.0
-        rate = filling_rate(self.setup, min(self.slots.count, self.setup.most_outstanding), 1 - found)
+        slots = min(self._sustained_slots, self.setup.most_outstanding)
+        rate = filling_rate(self.setup, slots, 1 - found)
         return None if rate is None else rate * self.scenario.most_replicas
+
+    @property
+    def _sustained_slots(self) -> int:
+        """Slots of a replica that its memory keeps busy."""
+        if is_unlimited(self.setup):
+            return self.slots.count
+        capacity = self.memory.capacity * self.memory.block_size
+        return sustained_slots(self.slots.count, capacity, self.slot_ledger, self.kv_ledger)
 
     @property
     def kv_use(self) -> tuple[float | None, float | None]:

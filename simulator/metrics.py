@@ -62,8 +62,8 @@ METRICS: dict[str, Metric] = {
     "duration": Metric("duration", "s",
         "From the first request sent to the last token delivered.", "lower"),
     "offered_request_rate": Metric("requests/s offered", "1/s",
-        "Requests of the trace over the time in which they come. Null if all come at once, or if turns wait for "
-        "answers.", None),
+        "Requests of the trace but the first, over the time from the first arrival to the last. Null if all come at "
+        "once, or if turns wait for answers.", None),
     "request_throughput": Metric("requests/s", "1/s",
         "Finished requests over the whole duration.", "higher"),
     "output_throughput": Metric("output tokens/s", "1/s",
@@ -121,9 +121,10 @@ METRICS: dict[str, Metric] = {
     "mean_batch_size": Metric("effective batch", "sequences",
         "Sequences that compute new tokens in a step, weighted by the duration of the steps.", "higher"),
     "filling_request_rate": Metric("requests/s to fill it", "1/s",
-        "About so many requests like these a second would keep busy every slot that a queue limit leaves them, of as "
-        "many replicas as there may be: worked out from the cost model, not simulated. Null for a policy whose slots "
-        "are not refilled one by one, and beyond 1,000,000 slots.", None),
+        "About so many requests like these a second would keep busy every slot that the cap, the memory and a queue "
+        "limit leave them, of as many replicas as there may be: worked out from the cost model and from what a slot "
+        "holds on average, not simulated; what preemptions cost is not in it. Null for a policy whose slots are not "
+        "refilled one by one, and beyond 1,000,000 slots.", None),
     "no_queue_share": Metric("nobody waits", "share",
         "Share of the time in steps in which no request waits for a slot, and one more would be taken. This and the "
         "six below add up to 1.", None),
@@ -177,7 +178,8 @@ METRICS: dict[str, Metric] = {
         "router.", "lower"),
     "jain_index": Metric("Jain index", "index",
         "How evenly the tenants are served: (sum of x)^2 / (n x sum of x^2), x being the share of a tenant's requests "
-        "that were answered and met its objectives. 1 is even, 1/n is one tenant alone. Null without two tenants.",
+        "that were answered and met its objectives. 1 is even, 1/n is one tenant alone. Null without objectives, "
+        "and without two tenants.",
         "higher"),
     "worst_slowdown": Metric("worst slowdown", "x alone",
         "Of the tenant that the others slow down most: its mean E2EL over what it is with no other tenant there. Null "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from simulator.counting import counted
 from simulator.facts import UNTRIED
 from simulator.gate import (
@@ -18,6 +20,8 @@ from simulator.gate import (
     TOO_LONG,
     VERDICTS,
 )
+from simulator.lagging import FEWEST, MATERIAL, lag
+from simulator.run_tables import shown
 from simulator.scenario import Scenario
 from simulator.setup import Setup
 
@@ -62,6 +66,7 @@ def remarks(result: Result, summary: Mapping[str, Any] | None = None) -> list[st
         lines.insert(0, f"{SKIPPED}: {summary['skipped']:,}")
     if result.scenario.load == "saturated" and (result.scenario.ttft_timeout or result.scenario.request_timeout):
         lines.append("a client that saturates waits for ever: its timeouts are not used; --load trace uses them")
+    lines += load_remark(result, summary)
     lines += [f"{name} of {result.policy.name} has no effect beside its other knobs"
               for name in result.policy.unheeded()]
     if summary["aborted"]:
@@ -71,6 +76,27 @@ def remarks(result: Result, summary: Mapping[str, Any] | None = None) -> list[st
     if summary["rejected"]:
         lines.insert(0, rejected_remark(summary))
     return lines
+
+
+def load_remark(result: Result, summary: Mapping[str, Any]) -> list[str]:
+    """That more comes than is answered, or that the trace is too short to tell; nothing where answers set the pace.
+
+    Of requests that are refused or give up, other remarks tell.
+    """
+    line, offered, fills = result.timeline, summary["offered_request_rate"], summary["filling_request_rate"]
+    if offered is None or len(line) < FEWEST:
+        return []
+    behind = lag(line)
+    if behind is not None and behind > MATERIAL:
+        served = shown(summary["request_throughput"])
+        return [f"overloaded: {shown(offered)} requests/s come and {served} are answered: the queue grows as long as "
+                "they come, so that latencies tell how long the trace is"]
+    if behind is None and fills is not None and offered > fills * (1 + MATERIAL):
+        came, stay = float(np.ptp(line.sent)) / 1e9, float((line.left - line.admitted).mean()) / 1e9
+        return [f"{shown(offered)} requests/s come, and {shown(fills)} would fill every slot; but they come for "
+                f"{shown(came)} s only, and each holds its slot for {shown(stay)} s: the trace ends before the queue "
+                "shows whether it grows for ever"]
+    return []
 
 
 def rejected_remark(summary: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ MOST_ROWS = 12
 """Replicas or tenants in a table."""
 ALONE_SCALES = ("slowdown: alone, a tenant has a fleet that scales to its own load, so that the others may speed it up "
                 "(below 1) by what is started for them.")
+LAST_TRY = "Of the last try of each request; objectives are held against the time since its first."
 NEVER_READY = "Without a number: ordered and paid for, but never ready."
 
 
@@ -58,13 +59,13 @@ def latencies(run: Record, of: str = "") -> Table:
     names = [name for name, metric in METRICS.items() if metric.spread and f"mean_{name}_ms" in run]
     columns = ["mean", "median", "std", *_percentiles(run)]
     rows = [(METRICS[name].label, *(shown(run.get(f"{column}_{name}_ms")) for column in columns)) for name in names]
-    return Table(f"Latencies{of}, in ms", ("", *columns), tuple(rows))
+    return Table(f"Latencies{of}, in ms", ("", *columns), tuple(rows), LAST_TRY if run.get("retried") else "")
 
 
 def _percentiles(run: Record) -> list[str]:
-    """Those of its latencies, such as p99, in their order."""
+    """Those of its latencies, such as p99, in their order; p50 is the median, which stands there anyway."""
     found = (re.match(r"p\d+(?:\.\d+)?(?=_)", name) for name in run)
-    return list(dict.fromkeys(match[0] for match in found if match))
+    return [each for each in dict.fromkeys(match[0] for match in found if match) if each != "p50"]
 
 
 def _tail(tail: Record, of: str) -> Table:

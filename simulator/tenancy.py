@@ -16,7 +16,7 @@ from simulator.columns import Ints
 from simulator.distribution import Distribution
 from simulator.metrics import MS, meets
 from simulator.scenario import Scenario
-from simulator.throughput import whole_run
+from simulator.throughput import Window, whole_run
 from simulator.timeline import Timeline
 from traces import Trace
 
@@ -33,8 +33,9 @@ class Tenant:
         requests: That could be served at all.
         completed: Answered.
         median_ttft_ms, p99_ttft_ms: Of those answered; None if none was.
-        attainment: Share of its requests that were answered and met every objective of its class.
-        request_goodput: How many of these there were a second, over the whole run.
+        attainment: Share of its requests that were answered and met every objective of its class; None where nobody has
+            an objective.
+        request_goodput: How many of these there were a second, over the whole run; None likewise.
         slowdown: Mean E2EL over the mean E2EL with no other tenant there, of the requests answered both times; None
             where that was not simulated. With an autoscaler the fleet alone is another one, and it may be below 1.
     """
@@ -82,12 +83,12 @@ def tenants(result: Measured) -> list[Tenant]:
         return []
     of_line = codes[line.request]
     ttfts = _by_tenant(line.ttft, of_line, len(names))
-    good = np.ones(len(line), bool) if result.met is None else result.met
     requests = np.bincount(codes[setup.verdict == 0], minlength=len(names)).tolist()
-    fine = np.bincount(of_line[good], minlength=len(names)).tolist()
+    fine = [None] * len(names)
+    if result.met is not None:
+        fine = np.bincount(of_line[result.met], minlength=len(names)).tolist()
     window = whole_run(line)
-    return [_tenant(name, requests[place], ttfts[place], fine[place],
-                    None if result.met is None else window.rate(fine[place]), slowdown(line, result.alone.get(name)))
+    return [_tenant(name, requests[place], ttfts[place], fine[place], window, slowdown(line, result.alone.get(name)))
             for place, name in enumerate(names)]
 
 
@@ -97,10 +98,12 @@ def _by_tenant(values: Ints, codes: Ints, tenants: int) -> list[Ints]:
     return np.split(values[np.argsort(codes, kind="stable")], edges)
 
 
-def _tenant(name: str, requests: int, ttft: Ints, fine: int, rate: float | None, slower: float | None) -> Tenant:
+def _tenant(name: str, requests: int, ttft: Ints, fine: int | None, window: Window, slower: float | None) -> Tenant:
+    """`fine` of the answered requests met their objectives; None if there are none to meet."""
     spread = Distribution.of(ttft)
     median, tail = (None if ns is None else ns / MS for ns in map(spread.percentile, (50, 99)))
-    return Tenant(name, requests, len(ttft), median, tail, fine / requests if requests else None, rate, slower)
+    share = None if fine is None or not requests else fine / requests
+    return Tenant(name, requests, len(ttft), median, tail, share, None if fine is None else window.rate(fine), slower)
 
 
 def slowdown(line: Timeline, alone: Timeline | None) -> float | None:

@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MAY_IMPORT = {"traces": set(), "cost_models": set(), "simulator": {"traces", "cost_models"},
               "calibration": {"cost_models", "simulator", "traces"}}
 MEASURES = ("band timeline outcomes slots gaps levels ledger binned waste occupancy trace_events throughput metrics "
-            "doors limits tail filling fullness frames saved summary cluster served tenancy balance details measured "
-            "display facts remarks run_tables plausible")
+            "doors lagging limits tail filling fullness frames saved summary cluster served tenancy balance details "
+            "measured display facts remarks run_tables plausible")
 LAYERS = ["errors version starting guard documents frozen distribution tables account columns counting areas "
           "statistics ranked weighed",
           "request record", "batch", "memory checks",

@@ -53,7 +53,7 @@ def explain(simulated: Simulated, common: Common,
                 "Replace any file."))] = False) -> None:
     """Follow one short request through its batch; say why memory is paged, what prefill does, what a full pool does.
 
-    It takes the first 1,000 requests unless --num-prompts says how many.
+    It takes the first 1,000 requests unless --num-prompts says how many, and for the last question the first 200.
 
     --request-rate sets the load of the last two questions.
     """

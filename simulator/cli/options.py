@@ -112,7 +112,8 @@ class Simulated(Clustered, Shaped, Reading, Named, FromFile):
     """The fields of Scenario as flags, but policy and load, which the commands ask for in their own ways."""
 
     num_prompts: Annotated[str | None, Option(metavar="N", rich_help_panel=TRAFFIC, help=(
-        "Stop after N requests that the model can hold; the whole trace if not given."))] = None
+        "Stop after N requests that the model can hold. Not given: as many as the command says, else the whole "
+        "trace."))] = None
     max_tokens: Annotated[str | None, Option(metavar="exact|N|xF|model", rich_help_panel=TRAFFIC, help=(
         "Output length that requests declare. Not given: the trace's own column, else its p99 output rounded up to "
         "a power of two. Only N cuts longer outputs."))] = None

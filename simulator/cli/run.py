@@ -14,7 +14,7 @@ from simulator.cli.options import FILES, ChosenLoad, ChosenPolicy, Common, Simul
 from simulator.cli.output import ResultDirectory, detail_name, free_path, run_files, run_name
 from simulator.cli.progress import Bar
 from simulator.cli.summary import print_summary
-from simulator.facts import assumed
+from simulator.facts import assumed, load_of
 from simulator.policies.making import make_policies
 from simulator.remarks import NOBODY, never_served, rejected_remark, unserved
 from simulator.scenario import Scenario
@@ -64,7 +64,7 @@ def run(simulated: Simulated, written: Written, common: Common,
         lost = never_served(measured)
         if lost:    # what follows is of the others alone
             answers().print(lost, style="bold", markup=False)
-        print_summary(answers(), measured, assumed(result.setup, result.memory))
+        print_summary(answers(), measured, load_of(scenario), assumed(result.setup, result.memory))
         for line in measured["remarks"]:
             if not lost or line != rejected_remark(measured):
                 answers().print(line, markup=False)

@@ -9,20 +9,22 @@ from rich.console import Console
 
 from simulator.cli.tables import print_table
 from simulator.counting import counted
+from simulator.facts import kv_stored
 from simulator.fullness import Fullness
 from simulator.run_tables import shown, tables
+from simulator.scenario import Scenario
 
 
-def print_summary(console: Console, document: Mapping[str, Any], assumed: Sequence[str] = ()) -> None:
+def print_summary(console: Console, document: Mapping[str, Any], load: str, assumed: Sequence[str] = ()) -> None:
     """What was served, and how it felt.
 
     Args:
         console: Where to print.
         document: The JSON of the run.
+        load: When its requests come, in words.
         assumed: Lines that stand under the title.
     """
-    title = (f"{document['policy']} on {document['trace']}, {document['load']}: {document['model_id']} on "
-             f"{_gpus(document)}")
+    title = f"{document['policy']} on {document['trace']}, {load}: {_model(document)} on {_gpus(document)}"
     console.print(title, style="bold", markup=False)
     for line in assumed:
         console.print(line, style="dim", markup=False)
@@ -39,6 +41,12 @@ def _print_batch(console: Console, full: Fullness) -> None:
     most = max(full.sequences)
     title = f"batch over {full.ends[-1]:,.4g} s, up to {shown(most)} sequence{'s' * (most != 1)}"
     console.print(f"\n{title}\n|{full.drawn()}|", markup=False)
+
+
+def _model(document: Mapping[str, Any]) -> str:
+    """The model, and how it is stored where that is no matter of course."""
+    weights = "" if document["dtype"] == Scenario.dtype else f" in {document['dtype']}"
+    return f"{document['model_id']}{weights}{kv_stored(document['kv_dtype'])}"
 
 
 def _gpus(summary: Mapping[str, Any]) -> str:

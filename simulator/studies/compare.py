@@ -25,7 +25,7 @@ from simulator.studies.certainty import Certainty, Repeated
 from simulator.studies.climb import Climb
 from simulator.studies.contenders import LOADS, Runs, alike, pairs_of, under
 from simulator.studies.ending import short_request, tell
-from simulator.studies.ratios import RATIOS, deployed
+from simulator.studies.ratios import RATIOS, deployed, has_padded_form
 from simulator.studies.runner import Progress, Runner
 from simulator.studies.shapley import prefixes
 from simulator.studies.why_records import records
@@ -87,6 +87,11 @@ class Comparison:
     def equal(self) -> str:
         """What the runs with equal slots are, in words."""
         return f"saturated, {counted(self.equal_slots[self.labels[0]].slots.count, 'slot')} each, no other bound"
+
+    @property
+    def padded(self) -> bool:
+        """Whether the baseline as deployed is a padded one; else that ratio is the one with its own memory rule."""
+        return has_padded_form(self.results[self.labels[0], "saturated"].policy)
 
     def speedup(self) -> dict[str, Any]:
         """The three ratios by key; each a mapping by policy where more than two are compared."""

@@ -2,7 +2,8 @@
 
 - scheduling: both with the same number of slots, no bound on memory or on tokens a step.
 - paged: each with its own memory rule over one KV pool; static batching reserves each request's declared length.
-- deployed: the same, with the baseline's prompts and contexts padded to the longest of the batch.
+- deployed: the same, with the baseline's prompts and contexts padded to the longest of the batch. Static batching alone
+  has such a form; any other baseline is deployed as in `paged`.
 
 Beside `deployed` stands `model_length`: the padded baseline that reserves the model's whole length for each request.
 """
@@ -46,6 +47,11 @@ def pairs(saturated: Scenario, baseline: Policy, policy: Policy, slots: int) -> 
     yield Pair("scheduling", free.but(policy=baseline.bounded_by(slots)), free.but(policy=policy.bounded_by(slots)))
     for key, variant in _deployments(baseline).items():
         yield Pair(key, saturated.but(policy=variant), saturated.but(policy=policy))
+
+
+def has_padded_form(baseline: Policy) -> bool:
+    """Whether the baseline can be padded, or left ragged, as one pleases."""
+    return isinstance(baseline, StaticBatching)
 
 
 def deployed(baseline: StaticBatching) -> StaticBatching:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cost_models import StepShape
 from simulator.counting import counted
+from simulator.facts import load_of
 from simulator.ledger import SLOT_PARTS
 from simulator.memory.base import UNLIMITED
 from simulator.metrics import METRICS, json_keys
@@ -21,7 +22,6 @@ from simulator.studies.ratios import RATIOS
 from simulator.studies.why import idle, times
 from simulator.studies.why_tables import ladder_table
 from simulator.tables import Table
-from traces import shape_of
 
 if TYPE_CHECKING:
     from simulator.studies.compare import Comparison
@@ -33,6 +33,8 @@ FELT = ("completed", "rejected", "failed", "skipped", "aborted", "timed_out", "r
         "offered_request_rate", "request_throughput", "output_throughput", "ttft", "tpot", "itl", "e2el", "queue_time",
         "request_goodput", "slot_utilization", "mean_batch_size", "kv_usage_mean", "kv_usage_max",
         "prefix_cache_hit_rate", "preemptions")
+TINY = 1e-9
+"""A share of slot-seconds that is left over by rounding alone."""
 BATCHES = (1, 8, 32, 128, 512)
 
 
@@ -41,7 +43,7 @@ def tables(found: Comparison) -> list[Table]:
     saturated = {label: found.results[label, "saturated"] for label in found.labels}
     paced = {label: found.results[label, "trace"] for label in found.labels}
     return [measured(f"How much it serves (saturated: {_queued(found)})", saturated, SERVED),
-            measured(f"How it feels ({_pace(found)})", paced, FELT),
+            measured(f"How it feels ({load_of(found.results[found.labels[0], 'trace'].scenario)})", paced, FELT),
             ratio_table(found), *_certainty(found), *map(short_ladder, found.ladders.values()), slot_table(found),
             waste_table(found), step_table(found), side_by_side(saturated)]
 
@@ -53,17 +55,6 @@ def _certainty(found: Comparison) -> list[Table]:
 def _queued(found: Comparison) -> str:
     waits = found.results[found.labels[0], "saturated"].setup.turns_wait
     return "every request queued at 0" + (", later turns with the answer to the one before" if waits else "")
-
-
-def _pace(found: Comparison) -> str:
-    scenario = found.results[found.labels[0], "trace"].scenario
-    shape = f", {scenario.shape}" if scenario.shape else ""
-    if scenario.request_rate is not None:
-        return f"new arrivals, {scenario.request_rate:g} requests/s{shape}"
-    if scenario.shape and shape_of(scenario.shape).replaces:
-        return f"new arrivals{shape}"
-    faster = f", {scenario.rate_scale:g} x as fast" if scenario.rate_scale != 1 else ""
-    return f"at the trace's own times{faster}{shape}"
 
 
 def measured(title: str, results: Mapping[str, Result], names: tuple[str, ...]) -> Table:
@@ -114,10 +105,11 @@ def span(ms: float) -> str:
 
 
 def ratio_table(found: Comparison) -> Table:
-    """The three ratios and the runs behind them."""
+    """The ratios and the runs behind them; without a padded form of the baseline, the last one says nothing new."""
     rows = [(RATIOS[ratio.key], _throughput(ratio.baseline), f"{ratio.policy}: {_throughput(ratio.continuous)}",
-             "-" if ratio.value is None else f"{ratio.value:.2f}x") for ratio in found.ratios]
-    return Table("What the switch is worth: three ratios, never one (saturated)",
+             "-" if ratio.value is None else f"{ratio.value:.2f}x") for ratio in found.ratios
+            if found.padded or ratio.key != "deployed"]
+    return Table(f"What the switch is worth: {'three' if found.padded else 'two'} ratios, never one (saturated)",
                  ("", f"{found.labels[0]}, output tokens/s", "output tokens/s", "ratio"), tuple(rows),
                  ratio_note(found))
 
@@ -157,18 +149,24 @@ def _amount(seconds: float) -> str:
 
 
 def waste_table(found: Comparison) -> Table:
-    """Idle slots beside padding, first as the padded baseline pays for them."""
-    runs = {f"{found.labels[0]}, padded": ratio.baseline for ratio in found.ratios if ratio.key == "deployed"}
+    """Idle slots beside padding, first as a padded baseline pays for them."""
+    runs = {f"{found.labels[0]}, padded": ratio.baseline for ratio in found.ratios
+            if found.padded and ratio.key == "deployed"}
+    note = f"{', '.join(runs)}: as deployed, in its own memory. " if runs else ""
     runs |= {label: result.summary() for label, result in found.equal_slots.items()}
-    rows = [(label, _amount(run["slot_seconds"]), _of(_useful(run), run), _of(run["idle_slot_seconds"], run),
-             _of(run["padding_seconds"], run)) for label, run in runs.items()]
+    rows = [(label, _amount(run["slot_seconds"]), *(_of(part, run) for part in _parts(run)))
+            for label, run in runs.items()]
     return Table(f"Idle slots or padding? ({found.equal})",
-                 ("slot-seconds", "all", "useful", "lost to idle slots", "lost to padding"), tuple(rows))
+                 ("slot-seconds", "all", "useful", "lost to idle slots", "lost to padding", "the rest"), tuple(rows),
+                 f"{note}The rest: nobody waits at the replica, or a slot sits out a step or repeats lost work.")
 
 
-def _useful(run: Mapping[str, Any]) -> float:
-    """Slot-seconds that compute new tokens, without what padding adds to their steps."""
-    return (run["slot_utilization"] or 0) * run["slot_seconds"] - run["padding_seconds"]
+def _parts(run: Mapping[str, Any]) -> tuple[float, ...]:
+    """Slot-seconds that compute new tokens, without what padding adds to their steps; both losses; what is left."""
+    idle, padding = run["idle_slot_seconds"], run["padding_seconds"]
+    useful = (run["slot_utilization"] or 0) * run["slot_seconds"] - padding
+    rest = run["slot_seconds"] - useful - idle - padding
+    return useful, idle, padding, rest if rest > TINY * run["slot_seconds"] else 0.0
 
 
 def _of(amount: float, run: Mapping[str, Any]) -> str:

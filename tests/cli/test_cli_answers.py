@@ -131,6 +131,20 @@ def test_run_prints_tables(batchsim: Call, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("flags", "title"), [
+    ("", "at the trace's own times: llama-3.1-8b on h100-80"),
+    ("--rate-scale 4 --max-concurrency 8", "at the trace's own times, 4 x as fast, at most 8 at once: llama-3.1-8b on"),
+    ("--request-rate 3 --burstiness 2", "new arrivals, 3 requests/s, burstiness 2: llama-3.1-8b on h100-80"),
+    ("--load saturated --max-concurrency 8", "saturated, at most 8 at once: llama-3.1-8b on h100-80"),
+    ("--dtype fp8 --kv-dtype fp8", "at the trace's own times: llama-3.1-8b in fp8 with KV in fp8 on h100-80"),
+    ("--kv-dtype fp8", "at the trace's own times: llama-3.1-8b with KV in fp8 on h100-80"),
+])
+def test_the_title_of_a_run_tells_it_from_others(flags: str, title: str, batchsim: Call) -> None:
+    out = answer(batchsim, "run", "--num-prompts", "20", *flags.split())
+    assert f"vllm on azure-conv-2023, {title}" in " ".join(out.split())
+
+
+
 def test_run_gives_what_the_library_gives(batchsim: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     out = answer(batchsim, "run", "--json", "--num-prompts", "50", "--set", "max_num_seqs=8", "--gpu", "h200",

@@ -208,7 +208,9 @@ def most_at_once(answers: list[Answer], start: int) -> int:
 
 
 def evenness(found: Heard, answers: list[Answer]) -> float | None:
-    """Jain's index of the shares of the tenants' requests that were answered as they should be."""
+    """Jain's index of the shares of the tenants' requests that were answered as they should be, if any should be."""
+    if not objectives_anywhere(found):
+        return None
     setup, shares = found.result.setup, []
     for tenant in dict.fromkeys(setup.trace.tenant or ()):
         theirs = [row for row, verdict in enumerate(setup.verdict.tolist())

@@ -18,7 +18,7 @@ from simulator.errors import FileChanged, InputError
 from simulator.policies import StaticBatching, Vllm
 from simulator.studies import runner
 from simulator.studies.differences import difference
-from simulator.studies.sections import ratio_table
+from simulator.studies.sections import ratio_table, waste_table
 from traces import ReadReport, Trace
 
 
@@ -167,25 +167,65 @@ ROWS = [9, 1, 1, 7] * 4
 
 
 @pytest.mark.parametrize(("batch", "tokens", "told"), [
-    (2, 10_000, "Its cap binds the baseline: it runs 2 slots and uses 0% of the KV pool at most, so a larger batch"),
-    (8, 60, "Memory binds the baseline: it runs 4 at once at most, with 87% of the KV pool in use, so memory does "
-            "not let it have the 8 slots of scheduling alone."),
-    (None, 40, "The baseline runs 3 at once at most, with 98% of the KV pool in use: memory has no room for a larger "
+    (2, 10_000, "Its cap binds static: it runs 2 slots, which use 0% of the KV pool at most, so a larger batch of"),
+    (8, 60, "Memory binds static: for 75% of the time in steps a lack of it stops the queue, with 87% of the KV pool "
+            "in use at the peak; it runs 4 at once at most."),
+    (None, 40, "static runs 3 at once at most, with 98% of the KV pool in use: memory has no room for a larger "
                "batch of its own."),
+    (32, 10_000, "static has 16 requests for the 32 slots of scheduling alone, so those bind nobody."),
 ])
 def test_the_note_says_whether_the_cap_or_the_memory_binds(batch: int | None, tokens: int, told: str) -> None:
     found = sim.compare(trace_of(ROWS), settings={"max_batch_size": batch}, cost_model=Constant(1000),
                         kv_capacity_tokens=tokens, max_tokens="9", max_model_len=16)
     note = ratio_table(found).note
     assert told in note
-    assert sum(part in note for part in ("cap binds", "Memory binds", "no room")) == 1
+    assert sum(part in note for part in ("cap binds", "Memory binds", "no room", "bind nobody")) == 1
+
+
+def test_the_note_names_the_token_budget_where_that_stops_the_queue() -> None:
+    """Six prompts of 4 tokens, two a step: the queue stands for 2 of 5 steps, and no cap stops it."""
+    found = sim.compare(trace_of([2] * 6), ["vllm", "orca"], cost_model=Constant(1000), kv_capacity_tokens=10_000,
+                        settings={"vllm.max_num_seqs": 8, "vllm.max_num_batched_tokens": 8})
+    summary = found.results["vllm", "saturated"].summary()
+    share = summary["stopped_by_budget_share"]
+    assert share == pytest.approx(2 / 5)
+    assert (f"vllm has 6 requests for the 8 slots of scheduling alone, so those bind nobody. What binds vllm "
+            f"is the token budget of a step: that stops the queue for {share:.0%} of the time in steps") in (
+        ratio_table(found).note)
+    assert "Memory" not in ratio_table(found).note
+
+
+def test_without_a_queue_hardly_anything_binds() -> None:
+    found = sim.compare(trace_of([2, 2]), ["vllm", "orca"], settings={"vllm.max_num_seqs": 8}, **OPTIONS)
+    assert "its queue stands still for 0.0% of the time in steps" in ratio_table(found).note
+
+
+@pytest.mark.parametrize(("policies", "rows"), [(["vllm", "static"], 2), (["static", "vllm"], 4)])
+def test_only_a_policy_that_can_be_padded_is_shown_padded(policies: list[str], rows: int) -> None:
+    """The ratio as deployed keeps its key; what would say it twice is left out."""
+    found = sim.compare(trace_of(ROWS), policies, settings={"static.max_batch_size": 2}, **OPTIONS)
+    ratios, wasted = ratio_table(found), waste_table(found)
+    assert len(ratios.rows) == rows
+    assert any("padded" in row[0] for row in (*ratios.rows, *wasted.rows)) == (rows == 4)
+    assert ("no padding" in ratios.note) == (rows == 4)
+    assert ("There is no padded vllm" in ratios.note) == (rows == 2)
+    assert found.speedup().keys() == {"scheduling", "paged", "deployed"}
+
+
+def test_all_slot_seconds_are_useful_lost_or_the_rest() -> None:
+    """Static, 2 slots of 16 steps: 18 of 32 slot-steps compute; 14 are held by those who are done."""
+    found = sim.compare(trace_of([9, 1, 1, 7]), settings={"max_batch_size": 2}, cost_model=Constant(10 ** 9),
+                        kv_capacity_tokens=10_000)
+    rows = {row[0]: row[1:] for row in waste_table(found).rows}
+    assert rows["static"] == ("32", "18   56.2%", "14   43.8%", "0", "0")
+    assert rows["vllm"] == ("18", "18  100.0%", "0", "0", "0")
 
 
 def test_one_long_request_that_makes_the_batches_small_is_said_to_bind() -> None:
     """42 of 90 tokens are reserved for the first request, so there are two slots; all others take 6."""
     found = sim.compare(trace_of([38, *[2] * 20]), cost_model=Constant(1000), kv_capacity_tokens=90,
                         max_tokens="exact", max_model_len=64)
-    assert "Its longest reservation binds the baseline: it leaves room for 2 slots, which use 53% of" in (
+    assert "Its longest reservation binds static: it leaves room for 2 slots, which use 53% of" in (
         ratio_table(found).note)
 
 
@@ -212,6 +252,8 @@ def test_the_table_has_every_metric_of_every_policy_and_load() -> None:
 
 @pytest.mark.parametrize(("options", "told"), [
     ({}, "at the trace's own times"), ({"rate_scale": 2.0}, "at the trace's own times, 2 x as fast"),
+    ({"request_rate": 3.0, "burstiness": 0.5}, "new arrivals, 3 requests/s, burstiness 0.5"),
+    ({"max_concurrency": 2}, "at the trace's own times, at most 2 at once"),
     ({"request_rate": 3.0}, "new arrivals, 3 requests/s"), ({"shape": "ramp:1-7/1s"}, "new arrivals, ramp:1-7/1s"),
     ({"request_rate": 3.0, "shape": "burst:x5/10s@60s"}, "new arrivals, 3 requests/s, burst:x5/10s@60s")])
 def test_the_title_says_how_requests_come(options: dict[str, Any], told: str) -> None:

@@ -129,6 +129,17 @@ def test_latencies_have_the_percentiles_of_the_run() -> None:
     assert latencies(run).rows == (("TTFT", "1", "2", "0.5", "3", "-"),)
 
 
+def test_the_median_stands_there_once() -> None:
+    run = {f"{name}_ttft_ms": 2.0 for name in ("mean", "median", "std", "p50", "p50.5", "p90")}
+    assert latencies(run).header == ("", "mean", "median", "std", "p50.5", "p90")
+
+
+@pytest.mark.parametrize(("retried", "note"), [(None, ""), (0, ""), (3, "Of the last try of each request; objectives "
+                                                                      "are held against the time since its first.")])
+def test_latencies_of_a_last_try_say_so(retried: int | None, note: str) -> None:
+    assert latencies({"mean_ttft_ms": 1.0, "retried": retried}).note == note
+
+
 def test_many_replicas_are_told_by_their_ends() -> None:
     share = {"requests": 1, "output_tokens": 1, "kv_usage_mean": 0.5, "preemptions": 0, "ordered_s": 0.0,
              "ready_s": 0.0, "stopped_s": 1.0}

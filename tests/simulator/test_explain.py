@@ -237,6 +237,14 @@ def test_where_memory_never_runs_out_it_is_said() -> None:
     assert found.data["preemptions"] == []
 
 
+@pytest.mark.parametrize(("rows", "asked", "used"), [(250, None, 200), (250, 30, 30), (40, 100, 40)])
+def test_the_last_question_says_which_requests_it_is_asked_of(rows: int, asked: int | None, used: int) -> None:
+    scenario = Scenario(trace=trace_of([(0, 100, 5)] * rows), num_prompts=asked, request_rate=50.0)
+    found = exhaustion(scenario, sim.run)
+    assert f"At 50 requests/s the first {used} requests, all that are used here, take " in found.told[0]
+    assert f"(vllm, the first {used} requests, 50 requests/s, " in found.table.title
+
+
 def test_the_smallest_pool_holds_the_longest_request() -> None:
     assert pool(1000, 0.5, 100) == 528
     assert pool(1000, 0.1, 800) == 832

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from worlds import Affine, trace_of
 
 from cost_models import Constant
+from simulator.filling import sustained_slots
 from simulator.fullness import BINS, Fullness
+from simulator.ledger import Ledger
 from simulator.limits import waited
 from simulator.memory import UNLIMITED
 from simulator.policies import POLICIES
@@ -151,6 +154,25 @@ def test_the_load_that_fills_it_by_hand_and_by_simulation() -> None:
 def test_it_is_near_what_a_saturated_replica_serves(knobs: dict[str, int]) -> None:
     found = simulate("azure-conv-2023", "vllm", num_prompts=2000, load="saturated", knobs=knobs)
     assert found.filling_rate == pytest.approx(found.summary()["steady_request_throughput"], rel=0.15)
+
+
+@pytest.mark.parametrize("tight", [{"model": "llama-3.1-70b", "tensor_parallel_size": 2}, {"gpu": "rtx-4090"}])
+def test_a_tight_memory_is_not_promised_more_than_it_sustains(tight: dict[str, object]) -> None:
+    """The most that ever ran at once were there while their answers were short: so many slots are never kept busy."""
+    found = simulate("azure-conv-2023", num_prompts=1000, load="saturated", **tight)
+    assert found.slots.meaning == "the most that ever ran at once"
+    assert found.filling_rate == pytest.approx(found.summary()["steady_request_throughput"], rel=0.1)
+
+
+def test_the_slots_that_a_memory_sustains_by_hand() -> None:
+    """Prompt 1, 7 tokens, blocks of 1: a slot holds 1 to 7 tokens, 4 on average, so 12 blocks sustain three."""
+    slots = Ledger("slot-ns", "", 7, {"decode": 6, "prefill": 1, "recompute": 0, "held": 0, "behind_prefill": 0,
+                                      "stalled": 0}, {})
+    kv = Ledger("token-ns", "", 28, {"holding": 28, "reserved": 0, "internal": 0}, {})
+    assert [sustained_slots(most, 12, slots, kv) for most in (2, 3, 9)] == [2, 3, 3]
+    assert sustained_slots(9, 2, slots, kv) == 1, "whoever fits at all is served"
+    nothing = replace(kv, total=0, parts=dict.fromkeys(kv.parts, 0))
+    assert sustained_slots(9, 12, slots, nothing) == 9
 
 
 def test_prompts_that_a_cache_holds_leave_room_for_more() -> None:

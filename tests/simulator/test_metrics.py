@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import Affine, World, play
+from worlds import Affine, World, play, trace_of
 
 from simulator.distribution import PERCENTILE_METHOD, Distribution
 from simulator.gaps import coverage, gap_lists, spans_of, token_gaps, tokens_per_step
@@ -20,6 +20,7 @@ from simulator.throughput import (
     before_tail,
     most_requests_in_a_second,
     most_tokens_in_a_second,
+    offered_rate,
     steady_window,
     tail_requests,
     whole_run,
@@ -372,3 +373,11 @@ def test_the_glossary_has_a_row_for_each_metric():
     assert len({row["metric"] for row in rows}) == len(METRICS)
     assert all(row["definition"].endswith(".") and row["unit"] for row in rows)
     assert {row["better"] for row in rows} == {"higher", "lower", ""}
+
+
+def test_the_offered_rate_is_counted_in_gaps_as_that_of_the_trace_is() -> None:
+    """Three requests in two seconds come one a second."""
+    arrival = np.array([5, 5 + SECOND, 5 + 2 * SECOND])
+    assert offered_rate(arrival) == 1
+    assert offered_rate(arrival[:1]) is None
+    assert trace_of([(int(at), 4, 2) for at in arrival]).describe()["rate"] == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from test_cluster import scenario, trace_of
 
 from simulator.errors import InputError
+from simulator.run_tables import tables
 from simulator.simulation import run
 from simulator.tenancy import jain_index
 
@@ -56,6 +59,17 @@ def test_a_class_takes_the_place_of_the_objectives_of_all() -> None:
     assert summary["classes"] == "b=ttft:4.9e-05"
     alone = two_tenants(classes=strict)    # without goodput, whoever has no class is fine once answered
     assert [tenant.attainment for tenant in alone.tenants] == [1.0, 0.0]
+
+
+def test_without_objectives_nobody_is_well_served() -> None:
+    """There is nothing to meet, and so no share, no goodput and no index of shares."""
+    result = two_tenants()
+    assert [(each.completed, each.attainment, each.request_goodput) for each in result.tenants] == [
+        (2, None, None), (1, None, None)]
+    assert result.summary()["jain_index"] is None
+    tenants = next(table for table in tables({"vllm": json.loads(result.to_json())}) if table.title == "Tenants")
+    place = tenants.header.index("well served")
+    assert [row[place] for row in tenants.rows] == ["-", "-"]
 
 
 def test_the_priority_of_a_class_decides_at_the_engine() -> None:

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from simulator.columns import Ints
 from simulator.distribution import Distribution
+from simulator.lagging import MATERIAL, lag
 from simulator.metrics import MS, PER_REQUEST, meets
 from simulator.result import Result
 from simulator.scenario import Scenario
 from simulator.simulation import run
-from simulator.studies.capacity.following import MATERIAL, lag, outstanding, served, warm_from
+from simulator.studies.capacity.following import outstanding, served, warm_from
 from simulator.studies.capacity.objectives import LATENCIES, Objective, limits_that_would_do, stretch_that_would_do
 from simulator.studies.capacity.windows import shares, worst
 from simulator.studies.capacity.work import Work, work_of

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from simulator.counting import counted
 from simulator.policies import Vllm, Vllm0
 from simulator.result import Result
 from simulator.scenario import Scenario
@@ -24,6 +25,7 @@ from simulator.tables import Table
 
 QUESTION = "What happens when KV runs out in mid-batch?"
 REQUESTS = 200
+"""At most so many: the pools are shares of the peak of one load, and a longer one would take long."""
 SHARES = (1.2, 1.1, 1.05, 1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)
 """Pools, as shares of the peak demand."""
 SEEN = 0.05
@@ -40,6 +42,7 @@ class Pools:
     """What the sweep found.
 
     Attributes:
+        requests: How many of the scenario's first ones make the load.
         peak: Tokens of KV cache that the load takes at most.
         rate: Requests a second.
         rows: One a pool, the largest first.
@@ -47,6 +50,7 @@ class Pools:
         tight_row: Its row.
     """
 
+    requests: int
     peak: int
     rate: float
     rows: Rows
@@ -73,9 +77,10 @@ def sweep(scenario: Scenario, rate: float, run: Run) -> Pools:
     sizes = {pool(peak, share, longest): share for share in reversed(SHARES)}
     found = [(run(paced.but(kv_capacity_tokens=tokens)), sizes[tokens]) for tokens in sorted(sizes, reverse=True)]
     rows = [_row(result, share) for result, share in found]
-    many = SEEN * len(free.setup.output)
+    requests = len(free.setup.output)
+    many = SEEN * requests
     at = next((at for at, row in enumerate(rows) if row["preemptions"] > many), len(rows) - 1)
-    return Pools(peak, rate, rows, found[at][0], rows[at])
+    return Pools(requests, peak, rate, rows, found[at][0], rows[at])
 
 
 def pool(peak: int, share: float, longest: int) -> int:
@@ -124,8 +129,9 @@ def kv_over_time(result: Result, bins: int = 400) -> Rows:
 
 def _told(pools: Pools, modes: Rows) -> tuple[str, ...]:
     enough, tight = pools.rows[0], pools.tight_row
-    peak = (f"At {pools.rate:,.4g} requests/s the requests take {pools.peak:,} tokens of KV cache at the peak, and "
-            "more memory than that changes nothing.")
+    peak = (f"At {pools.rate:,.4g} requests/s the first {counted(pools.requests, 'request')}, all that are used here, "
+            f"{'take' if pools.requests > 1 else 'takes'} {pools.peak:,} tokens of KV cache at the peak, and more "
+            "memory than that changes nothing.")
     late = [row for row in pools.rows if _late(row, enough)]
     if not late:
         return (f"{peak} Nor does less, as long as it holds the longest request.",)
@@ -192,6 +198,7 @@ def _table(pools: Pools) -> Table:
     cells = tuple((f"{row['share_of_peak']:.0%}", f"{row['kv_capacity_tokens']:,}", f"{row['preemptions']:,}",
                    f"{row['recomputed_share'] or 0:.1%}", ms(row["median_ttft_ms"]), ms(row["p99_ttft_ms"]),
                    ms(row["p99_itl_ms"]), number(row["output_throughput"])) for row in pools.rows)
-    return Table(f"Less and less memory (vllm, {pools.rate:,.4g} requests/s, peak demand {pools.peak:,} tokens)",
+    return Table(f"Less and less memory (vllm, the first {counted(pools.requests, 'request')}, {pools.rate:,.4g} "
+                 f"requests/s, peak demand {pools.peak:,} tokens)",
                  ("share of the peak", "tokens of KV", "preemptions", "computed again", "TTFT, median", "TTFT, p99",
                   "ITL, p99", "output tokens/s"), cells)

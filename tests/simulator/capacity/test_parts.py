@@ -15,11 +15,12 @@ from worlds import Affine, trace_of
 
 import simulator as sim
 from cost_models import Constant, StepShape
+from simulator.lagging import lag
 from simulator.scenario import Scenario
 from simulator.statistics import Interval, share_interval
 from simulator.studies.capacity.changes import ShortPrompts, faster, words
 from simulator.studies.capacity.doubt import reason, remedies, requests_needed
-from simulator.studies.capacity.following import lag, outstanding, served, warm_from
+from simulator.studies.capacity.following import outstanding, served, warm_from
 from simulator.studies.capacity.lab import notch_of, scale_of
 from simulator.studies.capacity.objectives import (
     Objective,
