@@ -80,7 +80,7 @@ def changing(layout: Layout, about: Around, find: str) -> Iterator[str]:
 def _saturation(layout: Layout, about: Around) -> str:
     """Up to which rate completions follow arrivals, as far as the trace is long enough to tell."""
     replicas, notch = layout.replicas or 1, about.saturation
-    most = f"throughput alone allows {layout.bound.rate:,.4g} at most" if layout.bound else ""
+    most = f"throughput alone allows {layout.bound.rate:,.4g} at most in the long run" if layout.bound else ""
     if notch is None:
         return f"From which rate on completions no longer follow arrivals, so short a trace cannot tell; {most}."
     full = f"{layout.offered * scale_of(notch) / replicas:,.4g}"
