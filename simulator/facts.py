@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from cost_models import CapturedGraphs, CostModel
@@ -62,6 +62,18 @@ def trust_in(cost: CostModel) -> list[str]:
     """The error of a cost model, and where it was measured, as far as it states them."""
     return [f"its error: {'; '.join(_error(cost)) or 'none is stated'}",
             f"its range: {'; '.join(_range(cost)) or 'none is stated'}"]
+
+
+def of_two_kinds(costs: Iterable[CostModel], compared: str) -> str | None:
+    """That what is compared may differ by its cost models alone, for some state an error and others none; else None."""
+    sure, rough = dict[str, None](), dict[str, None]()
+    for cost in costs:
+        (rough if cost.stated_bias() is None else sure)[cost.name] = None
+    if not sure or not rough:
+        return None
+    return (f"{compared} across cost models of different kinds: {', '.join(sure)} with a stated error, "
+            f"{', '.join(rough)} without. What sets them apart may be the models; --cost-model roofline ranks all by "
+            "the same one.")
 
 
 def _error(cost: CostModel) -> Iterator[str]:

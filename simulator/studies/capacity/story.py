@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cost_models import CostModel
 from simulator.counting import counted, plainly
-from simulator.facts import UNTRIED
+from simulator.facts import UNTRIED, of_two_kinds
 from simulator.studies.capacity.lab import NOTCH, scale_of
 from simulator.studies.capacity.layout import Layout
 from simulator.studies.capacity.objectives import count, percent
@@ -180,12 +180,8 @@ def _others(found: Plan) -> Iterator[str]:
         elif layout.why_not:
             yield f"{layout.name} does not do: {layout.why_not}."
     costs = [layout.runs.traffic.setup.cost for layout in found.layouts if layout.replicas is not None]
-    sure, rough = ({cost.name: None for cost in costs if (cost.stated_bias() is None) is unstated}
-                   for unstated in (False, True))
-    if sure and rough:
-        yield (f"The layouts are ranked across cost models of different kinds: {', '.join(sure)} with a stated error, "
-               f"{', '.join(rough)} without. What sets them apart may be the models; --cost-model roofline ranks all "
-               "by the same one.")
+    if told := of_two_kinds(costs, "The layouts are ranked"):
+        yield told
 
 
 def _end(layout: Layout, end: int | None, find: str) -> str:
