@@ -25,8 +25,8 @@ LAYERS = ["errors version starting guard documents frozen distribution tables ac
           "step deployment recorder patience conversations", "clients standing", "policies",
           "measure events stretch contract", "progress holders", "step_rules", "inspection", "pricing", "passes",
           "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
-          "scenario_checks", "scenario gate prefixes idle kinds", "scenarios", "traffic", "setup", "sending", MEASURES,
-          "result", "serving", "simulation", "plots", "engine_runs",
+          "scenario_checks", "scenario gate prefixes idle kinds haste", "scenarios", "traffic", "setup", "sending",
+          MEASURES, "result", "serving", "simulation", "plots", "engine_runs",
           "conformance studies bench validation launching", "report", "cli"]
 """Lowest first. A module imports from its own layer and below; one that is not named measures something."""
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}

@@ -11,6 +11,8 @@ from cost_models import CostModel, CostModelError
 from simulator.account import Account
 from simulator.counting import counted
 from simulator.facts import of_two_kinds, source_of, trust_in
+from simulator.haste import too_hasty
+from simulator.scenario import Scenario
 from simulator.setup import cost_of
 from simulator.studies.sweep import Sweep
 from simulator.studies.sweep.loads import loads, pareto
@@ -104,6 +106,13 @@ def _facts(found: Sweep) -> Iterator[str]:
         yield from (source_of(cost), *trust_in(cost))
 
 
+def _too_hasty(scenario: Scenario) -> list[str]:
+    """Its objectives that no step is short enough for; none of a point that has no cost model, and so failed."""
+    with suppress(CostModelError, OSError):
+        return list(too_hasty(scenario.goodput, cost_of(scenario)))
+    return []
+
+
 def costs(found: Sweep) -> list[CostModel]:
     """The cost models of all points, each once."""
     known: dict[str, CostModel] = {}
@@ -127,6 +136,7 @@ def remarks(found: Sweep) -> Iterator[str]:
     outside = sum(each.get("out_of_range_steps") or 0 for each in found.records)
     if outside:
         yield f"{counted(outside, 'step')} outside the measured range of the cost model, over all points"
+    yield from dict.fromkeys(line for each in found.outcomes.values() for line in _too_hasty(each.scenario))
     if (told := of_two_kinds(costs(found), "The points are compared")) and not _varies(found, "cost_model"):
         yield told
     if found.unmeasured:
