@@ -7,7 +7,7 @@ from typing import Any
 
 from cost_models import CapturedGraphs, CostModel
 from simulator.counting import counted
-from simulator.memory import Memory
+from simulator.memory import UNLIMITED, Memory
 from simulator.setup import Setup
 
 RANGES = ("sequences that decode", "tokens of context", "new prompt tokens", "tokens before them")
@@ -23,9 +23,17 @@ def facts_of(setup: Setup) -> list[str]:
         f"declared max_tokens: {_declared(setup.declared)}",
         f"model: {setup.model.name} in {scenario.dtype} on {gpus}{scenario.gpu}, longest request "
         f"{setup.deployment.max_model_len:,} tokens",
-        "KV pool: " + (setup.pool.explain() if setup.pool else f"{scenario.kv_capacity_tokens:,} tokens, as given"),
+        f"KV pool: {pool_of(setup)}",
         source_of(setup.cost),
     ]
+
+
+def pool_of(setup: Setup) -> str:
+    """How large the KV cache of a replica is, and why."""
+    if setup.pool:
+        return setup.pool.explain()
+    tokens = setup.deployment.kv_capacity_tokens
+    return f"{'without a bound' if tokens >= UNLIMITED else counted(tokens, 'token')}, as given"
 
 
 def assumed(setup: Setup, memory: Memory) -> list[str]:

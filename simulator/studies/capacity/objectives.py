@@ -64,6 +64,12 @@ def count(replicas: int) -> str:
     return counted(replicas, "replica")
 
 
+def a_second(rate: float) -> str:
+    """So many requests a second, in words."""
+    told = plainly(rate, 4)
+    return f"{told} request{'s' * (told != '1')}/s"
+
+
 def percent(share: float) -> str:
     """A share as people write it, with as many digits as it needs to be told from 1."""
     for digits in range(0, 4):

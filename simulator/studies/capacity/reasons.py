@@ -9,7 +9,7 @@ from simulator.counting import plainly
 from simulator.studies.capacity.changes import RELAXED, TRIED, words
 from simulator.studies.capacity.lab import NOTCH, scale_of
 from simulator.studies.capacity.layout import Layout
-from simulator.studies.capacity.objectives import count
+from simulator.studies.capacity.objectives import a_second, count
 from simulator.studies.capacity.solving import looser
 from simulator.studies.capacity.traffic import Probe
 
@@ -34,8 +34,8 @@ def binding(layout: Layout, about: Around) -> Iterator[str]:
         yield (f"None of these binds by itself: {names}. Each was lifted, and the answer stayed; what binds is the "
                "time that steps take.")
     if doubtful:
-        yield (f"Whether {_or(RELAXED[one.key][0] for one in doubtful)} binds cannot be told: without it the answer is "
-               "better, but no more of the same requests meet their limits than chance may explain.")
+        yield (f"Whether what binds is {_or(RELAXED[one.key][0] for one in doubtful)} cannot be told: without that the "
+               "answer is better, but no more of the same requests meet their limits than chance may explain.")
 
 
 def is_better(one: Relaxed, layout: Layout, about: Around) -> bool:
@@ -72,7 +72,7 @@ def changing(layout: Layout, about: Around, find: str) -> Iterator[str]:
     """What would change the answer."""
     kept = layout.offered * scale_of(about.top) / (layout.replicas or 1)
     short = f"{SHORT}, in which a backlog may grow unseen" if _is_short(layout, about) else ""
-    yield (f"In this fleet a replica keeps the objectives up to {plainly(kept, 4)} requests/s, to {NOTCH - 1:.0%}"
+    yield (f"In this fleet a replica keeps the objectives up to {a_second(kept)}, to {NOTCH - 1:.0%}"
            f"{short}. {_saturation(layout, about)}")
     if find == "replicas":
         yield from _margin(layout, about)

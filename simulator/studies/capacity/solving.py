@@ -12,7 +12,7 @@ from simulator.studies.capacity.bound import throughput_bound
 from simulator.studies.capacity.doubt import reason, remedies
 from simulator.studies.capacity.lab import MOST_NOTCHES, notch_of, scale_of
 from simulator.studies.capacity.layout import ALONE, FLAT_OUT, Layout
-from simulator.studies.capacity.objectives import Objective, count, percent
+from simulator.studies.capacity.objectives import Objective, a_second, count, percent
 from simulator.studies.capacity.question import Question
 from simulator.studies.capacity.sample import Sample
 from simulator.studies.capacity.traffic import RANDOM_ROUTERS, Probe
@@ -180,7 +180,7 @@ def _near(layout: Layout, most: int, guess: int) -> Iterator[str]:
     notch = lab.highest_sure(most, _likely_notch(layout, most), most=-1, why="nearest")
     if notch is not None:
         yield (f"{count(most)} {'carries' if most == 1 else 'carry'} {scale_of(notch):.0%} of this traffic: "
-               f"{plainly(layout.offered * scale_of(notch), 4)} requests/s")
+               f"{a_second(layout.offered * scale_of(notch))}")
     if (sample := lab.sample(Probe(most))).follows is not False:
         yield from looser(lab.objectives, sample)
 

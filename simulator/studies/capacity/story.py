@@ -13,7 +13,7 @@ from simulator.counting import counted, plainly
 from simulator.facts import UNTRIED, of_two_kinds
 from simulator.studies.capacity.lab import NOTCH, scale_of
 from simulator.studies.capacity.layout import Layout
-from simulator.studies.capacity.objectives import count, percent
+from simulator.studies.capacity.objectives import a_second, count, percent
 from simulator.studies.capacity.reasons import binding, changing
 from simulator.studies.capacity.sample import CAUSES, Sample
 from simulator.studies.capacity.solving import shortfall
@@ -47,9 +47,9 @@ def answer(found: Plan) -> str:
     fleet = f"{count(replicas)} on {layout.gpus:,} {layout.gpu}"
     fleet += f", {layout.size} each," if layout.size > 1 else ""
     if found.question.find == "replicas":
-        return f"{fleet} for {plainly(rate, 4)} requests/s"
+        return f"{fleet} for {a_second(rate)}"
     each = f", {plainly(rate / replicas, 4)} a replica," if replicas > 1 else ""
-    return (f"{plainly(rate, 4)} requests/s{each} at most on {fleet.removesuffix(',')}: {plainly(layout.scale)} "
+    return (f"{a_second(rate)}{each} at most on {fleet.removesuffix(',')}: {plainly(layout.scale)} "
             f"times the traffic given, to {NOTCH - 1:.0%}")
 
 
@@ -58,7 +58,7 @@ def _cut(layout: Layout) -> Iterator[str]:
     traffic = layout.runs.traffic
     if traffic.uncut is not None:
         yield (f"That rate is the mean over the first {len(traffic.setup.trace):,} requests, all that --num-prompts "
-               f"lets come; the whole trace comes at {plainly(traffic.uncut * layout.scale, 4)} requests/s at "
+               f"lets come; the whole trace comes at {a_second(traffic.uncut * layout.scale)} at "
                "the same speed.")
 
 
@@ -95,7 +95,7 @@ def _stable(layout: Layout, verdict: Verdict) -> str:
         return "Completions follow arrivals."
     come = layout.sample().offered / (layout.replicas or 1)
     if layout.bound and come > layout.bound.rate:
-        return (f"That is for this trace alone: {plainly(come, 4)} requests/s come a replica, and in the long run "
+        return (f"That is for this trace alone: {a_second(come)} come a replica, and in the long run "
                 f"throughput alone allows {plainly(layout.bound.rate, 4)}.")
     return ("Whether completions follow arrivals cannot be told: requests hold their slots for so large a part of the "
             "run, or are so few, that it ends before the fleet has filled. More requests would show it (--num-prompts, "
@@ -123,7 +123,7 @@ def _beyond(layout: Layout, about: Around, find: str) -> Iterator[str]:
     if beyond is None:
         return
     verdict = lab.verdict(beyond.replicas, beyond.scale)
-    which = count(beyond.replicas) if find == "replicas" else f"{plainly(layout.offered * beyond.scale, 4)} requests/s"
+    which = count(beyond.replicas) if find == "replicas" else a_second(layout.offered * beyond.scale)
     fails = "is too much" if find == "rate" else "does not suffice" if beyond.replicas == 1 else "do not suffice"
     known = (fails if verdict.fails else "would do by what was seen, but not for sure" if verdict.holds_on_the_mean else
              f"{fails} by what was seen, but not for sure")
@@ -187,7 +187,7 @@ def _others(found: Plan) -> Iterator[str]:
 def _end(layout: Layout, end: int | None, find: str) -> str:
     if end is None:
         return "no answer"
-    return count(end) if find == "replicas" else f"{plainly(layout.offered * scale_of(end), 4)} requests/s"
+    return count(end) if find == "replicas" else a_second(layout.offered * scale_of(end))
 
 
 def _infeasible(found: Plan) -> Iterator[str]:

@@ -11,7 +11,7 @@ from simulator.studies.capacity.changes import RELAXED, TRIED, words
 from simulator.studies.capacity.costs import Cost, cost_of
 from simulator.studies.capacity.lab import scale_of
 from simulator.studies.capacity.layout import Layout, price_of, spent
-from simulator.studies.capacity.objectives import count
+from simulator.studies.capacity.objectives import a_second, count
 from simulator.studies.capacity.records import curve_rows
 from simulator.studies.capacity.traffic import Probe
 from simulator.studies.capacity.verdict import Verdict
@@ -48,7 +48,7 @@ def names(found: Plan) -> list[str]:
     """What tells the answer and its neighbours apart."""
     assert found.around
     if found.question.find == "rate":
-        return [f"{plainly(found.best.offered * probe.scale, 4)} requests/s" for probe in found.around.neighbours]
+        return [a_second(found.best.offered * probe.scale) for probe in found.around.neighbours]
     return [count(probe.replicas) for probe in found.around.neighbours]
 
 
@@ -80,7 +80,7 @@ def binding_table(found: Plan) -> Table:
         rows.append(((RELAXED | TRIED)[one.key][0], words(one.key), f"{share.mean:.2%}", _kept(one.verdict), answer,
                      f"{one.gain.low:+.2%} to {one.gain.high:+.2%}" if isfinite(one.gain.low) else "-"))
     where = (f"on {(found.best.replicas or 1) - 1:,}" if fewer else
-             f"at {plainly(found.best.offered * scale_of(found.around.top + 1), 4)} requests/s")
+             f"at {a_second(found.best.offered * scale_of(found.around.top + 1))}")
     there = "there" if fewer else "at that traffic"
     return Table("What binds: each constraint lifted by itself",
                  ("", "with", f"met by, {where}", "kept", "replicas then" if fewer else "traffic then", "more met"),

@@ -25,6 +25,7 @@ from simulator.studies.capacity.following import lag, outstanding, served, warm_
 from simulator.studies.capacity.lab import notch_of, scale_of
 from simulator.studies.capacity.objectives import (
     Objective,
+    a_second,
     limits_that_would_do,
     objectives_of,
     percent,
@@ -330,6 +331,11 @@ def test_a_number_many_times_too_large_is_no_power_of_ten() -> None:
 def test_a_table_tells_what_was_seen_and_whether_it_is_sure(interval: tuple[float, float, float], follows: bool | None,
                                                             kept: str) -> None:
     assert tables._kept(Verdict((Interval(*interval),), (0.99,), follows)) == kept
+
+
+def test_one_request_a_second_is_no_plural() -> None:
+    assert [a_second(rate) for rate in (1, 0.99999, 1.001, 0.5)] == [
+        "1 request/s", "1 request/s", "1.001 requests/s", "0.5 requests/s"]
 
 
 def test_of_nobody_nothing_is_told() -> None:

@@ -246,8 +246,8 @@ def test_what_is_better_by_chance_does_not_bind() -> None:
     doubtful = replace(cap, gain=Interval(-0.01, 0.02, 0.05, 0.9))
     about = replace(found.around, relaxed=(doubtful,))
     told = list(binding(found.best, about))
-    assert told == ["Whether batch cap binds cannot be told: without it the answer is better, but no more of the same "
-                    "requests meet their limits than chance may explain."]
+    assert told == ["Whether what binds is batch cap cannot be told: without that the answer is better, but no more of "
+                    "the same requests meet their limits than chance may explain."]
 
 
 def test_too_few_gpus_are_told_with_what_comes_nearest() -> None:
