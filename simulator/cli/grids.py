@@ -54,13 +54,15 @@ def _stacked(table: Table, columns: Sequence[Sequence[str]], width: int) -> Iter
     """The names of a row in a line of their own, its numbers below: in columns if they fit, else in a sentence."""
     names = 1 + len(list(takewhile(lambda name: name in table.words, table.header[1:])))
     widths = [max(map(len, column)) for column in columns[names:]]
-    fit = INDENT + _sum(widths) <= width
+    fit = bool(widths) and INDENT + _sum(widths) <= width
     if fit:
         yield Text(_line(table.header[names:], widths), style="bold")
     for row in table.rows:
         yield Text(", ".join(f"{name}: {cell}" for name, cell in zip(table.header, row[:names], strict=False)),
                    overflow="fold")
-        yield Text(_line(row[names:], widths) if fit else _sentence(table.header[names:], row[names:]), overflow="fold")
+        if widths:
+            yield Text(_line(row[names:], widths) if fit else _sentence(table.header[names:], row[names:]),
+                       overflow="fold")
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
