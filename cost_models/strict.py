@@ -58,9 +58,9 @@ class _Fast(_Strict, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):    # type: 
 
 def read_yaml(path: Path) -> object:
     """Content of a YAML file. Raises CostModelError if it is absent, too large, not text or not YAML."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise CostModelError(f"{path}: is no regular file")
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise CostModelError(f"{path}: is no regular file")
         with path.open(encoding="utf-8-sig") as stream:
             return parse_yaml(stream.read(MOST_YAML + 1), str(path))
     except OSError as error:

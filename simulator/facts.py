@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from cost_models import CapturedGraphs, CostModel
 from simulator.counting import counted
-from simulator.memory import Memory
+from simulator.memory import UNLIMITED, Memory
 from simulator.scenario import Scenario
 from simulator.setup import Setup
 from traces import shape_of
@@ -25,9 +25,17 @@ def facts_of(setup: Setup) -> list[str]:
         f"declared max_tokens: {_declared(setup.declared)}",
         f"model: {setup.model.name} in {scenario.dtype}{kv_stored(scenario.kv_dtype)} on {gpus}{scenario.gpu}, "
         f"longest request {setup.deployment.max_model_len:,} tokens",
-        "KV pool: " + (setup.pool.explain() if setup.pool else f"{scenario.kv_capacity_tokens:,} tokens, as given"),
+        f"KV pool: {pool_of(setup)}",
         source_of(setup.cost),
     ]
+
+
+def pool_of(setup: Setup) -> str:
+    """How large the KV cache of a replica is, and why."""
+    if setup.pool:
+        return setup.pool.explain()
+    tokens = setup.deployment.kv_capacity_tokens
+    return f"{'without a bound' if tokens >= UNLIMITED else counted(tokens, 'token')}, as given"
 
 
 def assumed(setup: Setup, memory: Memory) -> list[str]:
@@ -87,6 +95,18 @@ def trust_in(cost: CostModel) -> list[str]:
     """The error of a cost model, and where it was measured, as far as it states them."""
     return [f"its error: {'; '.join(_error(cost)) or 'none is stated'}",
             f"its range: {'; '.join(_range(cost)) or 'none is stated'}"]
+
+
+def of_two_kinds(costs: Iterable[CostModel], compared: str) -> str | None:
+    """That what is compared may differ by its cost models alone, for some state an error and others none; else None."""
+    sure, rough = dict[str, None](), dict[str, None]()
+    for cost in costs:
+        (rough if cost.stated_bias() is None else sure)[cost.name] = None
+    if not sure or not rough:
+        return None
+    return (f"{compared} across cost models of different kinds: {', '.join(sure)} with a stated error, "
+            f"{', '.join(rough)} without. What sets them apart may be the models; --cost-model roofline ranks all by "
+            "the same one.")
 
 
 def _error(cost: CostModel) -> Iterator[str]:

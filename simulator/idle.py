@@ -60,10 +60,12 @@ def _replicas(scenario: Scenario) -> Iterator[tuple[str, str]]:
 
 
 def _costs(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    """How large the memory is, and what a step takes."""
+    """How large the memory is, what a step takes, and what an hour costs."""
     if scenario.kv_capacity_tokens is not None:
         yield "gpu_memory_utilization", "kv_capacity_tokens says how large the KV cache is: give one of them"
     name = scenario.policy.name if isinstance(scenario.policy, Policy) else scenario.policy
-    overheads = scenario.scheduler_overhead
+    overheads, prices = scenario.scheduler_overhead, scenario.prices
     if overheads and name not in overheads and set(overheads) <= set(POLICIES):
         yield "scheduler_overhead", f"it is that of {', '.join(overheads)}, and the policy is {name}"
+    if prices and scenario.gpu not in prices:
+        yield "prices", f"there is none of {scenario.gpu}, the GPU of this run: give --prices {scenario.gpu}=DOLLARS"

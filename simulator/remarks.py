@@ -20,6 +20,7 @@ from simulator.gate import (
     TOO_LONG,
     VERDICTS,
 )
+from simulator.haste import too_hasty
 from simulator.lagging import FEWEST, MATERIAL, lag
 from simulator.run_tables import shown
 from simulator.scenario import Scenario
@@ -61,7 +62,8 @@ def remarks(result: Result, summary: Mapping[str, Any] | None = None) -> list[st
         (summary["out_of_range_steps"], "step", "outside the measured range of the cost model"),
     ]
     lines = [f"{counted(count, what)} {became}" for count, what, became in told if count]
-    lines += [*report.notes, *turns_remark(result.setup), *router_remark(result.scenario)]
+    lines += [*report.notes, *turns_remark(result.setup), *router_remark(result.scenario),
+              *too_hasty(result.scenario.goodput, result.setup.cost)]
     if summary["skipped"]:
         lines.insert(0, f"{SKIPPED}: {summary['skipped']:,}")
     if result.scenario.load == "saturated" and (result.scenario.ttft_timeout or result.scenario.request_timeout):

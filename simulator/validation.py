@@ -20,6 +20,7 @@ from cost_models.catalogue import PROFILED
 from simulator.counting import counted
 from simulator.engine_runs import EngineRun, read_run
 from simulator.errors import InputError, choose
+from simulator.facts import pool_of
 from simulator.kinds import PROFILE, meant_as
 from simulator.metrics import METRICS
 from simulator.policies import Policy
@@ -84,10 +85,9 @@ class Validation:
     def remarks(self) -> list[str]:
         """What a reader must know of the two runs, one line each."""
         setup = self.result.setup
-        pool = setup.pool.explain() if setup.pool else f"{setup.scenario.kv_capacity_tokens:,} tokens, as given"
         told = [f"cost model: {setup.cost.name} ({setup.cost.origin})",
                 f"simulated policy: {self.result.policy.version}; the recording may be of another version",
-                f"KV pool, assumed unless it was given: {pool}", f"recorded times: {self.run.measured_from}"]
+                f"KV pool, assumed unless it was given: {pool_of(setup)}", f"recorded times: {self.run.measured_from}"]
         if self.run.failed:
             told.append(f"not answered in the recording, and left out: {counted(self.run.failed, 'request')}")
         if steps := self.result.record.out_of_range:

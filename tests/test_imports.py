@@ -25,7 +25,7 @@ LAYERS = ["errors version starting guard documents frozen distribution tables ac
           "step deployment recorder patience conversations", "clients standing", "policies",
           "measure events stretch contract", "progress holders", "step_rules", "inspection", "pricing", "passes",
           "replica pipeline", "routing overflow", "fleet", "autoscaler", "router", "replication",
-          "mistaken", "scenario_checks", "scenario gate prefixes idle kinds", "scenarios", "traffic", "setup",
+          "mistaken", "scenario_checks", "scenario gate prefixes idle kinds haste", "scenarios", "traffic", "setup",
           "sending", MEASURES, "result", "serving", "simulation", "plots", "engine_runs",
           "conformance studies bench validation launching", "report", "cli"]
 """Lowest first. A module imports from its own layer and below; one that is not named measures something."""

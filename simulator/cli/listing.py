@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 from typer import Argument, Option
 
@@ -21,9 +20,11 @@ from cost_models.fits import Errors, Range
 from simulator.cli import complete
 from simulator.cli.console import answers, print_json
 from simulator.cli.flags import with_flags
+from simulator.cli.grids import parts
 from simulator.cli.options import COMMON, Told
 from simulator.errors import choose
 from simulator.policies import POLICIES, Policy
+from simulator.tables import Table
 from traces.fetching import CHECKSUMS
 
 Row = dict[str, Any]
@@ -46,7 +47,9 @@ def list_(told: Told,
         for row in rows():
             _print_card(answers(), row)
     else:
-        answers().print(_table(rows(), brief))
+        console = answers()
+        for part in parts(_table(rows(), brief), console.width):
+            console.print(part)
 
 
 def _list_names(as_json: bool) -> None:
@@ -55,7 +58,7 @@ def _list_names(as_json: bool) -> None:
     if as_json:
         print_json(names)
         return
-    table = Table(show_header=False, box=None, pad_edge=False)
+    table = Grid(show_header=False, box=None, pad_edge=False)
     for kind, known in names.items():
         table.add_row(Text(kind, "bold"), Text(", ".join(known)))
     answers().print(table)
@@ -120,19 +123,20 @@ KINDS: Mapping[str, tuple[Callable[[], list[Row]], tuple[str, ...]]] = {
 
 
 def _table(rows: list[Row], columns: tuple[str, ...]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        numbers = any(isinstance(row[column], int | float) for row in rows)
-        table.add_column(column.replace("_", " "), justify="right" if numbers else "left", overflow="fold",
-                         no_wrap=column == "name")
-    for row in rows:
-        table.add_row(*(Text(_shown(row[column], column)) for column in columns))
-    return table
+    """A row each. A column without any number holds words."""
+    words = [column for column in columns if not any(isinstance(row[column], int | float) for row in rows)]
+    return Table("", tuple(map(_spaced, columns)),
+                 tuple(tuple(_shown(row[column], column) for column in columns) for row in rows),
+                 words=tuple(map(_spaced, words)))
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _print_card(console: Console, row: Row) -> None:
     """Everything about one, a line a fact."""
-    table = Table(title=Text(row["name"], "bold"), title_justify="left", show_header=False, box=None, padding=(0, 1))
+    table = Grid(title=Text(row["name"], "bold"), title_justify="left", show_header=False, box=None, padding=(0, 1))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for fact, value in row.items():

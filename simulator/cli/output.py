@@ -185,7 +185,12 @@ def free_path(flag: str, text: str, *, force: bool) -> Path:
 
 def run_name(policy: str, load: str) -> str:
     """The file of a run: the policy's name as far as a file can bear it, and the load."""
-    return f"{re.sub(r'[^A-Za-z0-9_.]+', '-', policy).strip('.-') or 'policy'}-{load}.json"
+    return f"{bearable(policy) or 'policy'}-{load}.json"
+
+
+def bearable(name: str) -> str:
+    """A name as far as that of a file can bear it."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip(".-")
 
 
 def detail_name(name: str) -> str:

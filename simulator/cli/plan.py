@@ -70,7 +70,7 @@ def plan(simulated: Simulated, places: Places, common: Common,
         directory.check([FINDINGS, RUNS, *FIGURES])
         check_drawing()
     fields = simulated.scenario(common, policy=policy)
-    simulated.refuse_idle(scenario_of(**{**fields, "replicas": 2, "knobs": {}}), **(
+    simulated.refuse_idle(scenario_of(**{**fields, "replicas": 2, "knobs": {}, "prices": {}}), **(
         {"replicas": "that is what is looked for: give --find rate"} if find == "replicas" else {}))
     options: dict[str, Any] = {
         "settings": fields.pop("knobs"), **fields, "slo": slo or (),

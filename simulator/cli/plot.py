@@ -12,12 +12,13 @@ from simulator.cli.drawing import check_drawing
 from simulator.cli.flags import with_flags
 from simulator.cli.lines import note
 from simulator.cli.options import MEASURES, Force, Told
-from simulator.cli.output import ResultDirectory
-from simulator.cli.sweep import FIGURES, RECORDS, drawn
+from simulator.cli.output import ResultDirectory, bearable
+from simulator.cli.sweep import FIGURES, HEAT_MAP, RECORDS, drawn
+from simulator.cli.varied import spelled
 from simulator.documents import document_of
 from simulator.errors import InputError
 from simulator.kinds import SUMMARY, meant_as
-from simulator.studies.sweep.records import checked
+from simulator.studies.sweep.records import checked, varied
 
 
 @with_flags
@@ -31,21 +32,32 @@ def plot(told: Told,
              "What its numbers are, such as p99_ttft_ms; goodput, else output throughput, if not given."))] = None,
          force: Force = False,
          ) -> None:
-    """Draw the heat map and the Pareto set of a sweep again, over other axes or of another metric."""
+    """Draw the heat map and the Pareto set of a sweep again, over other axes or of another metric.
+
+    Such a heat map has a file of its own, named by what is asked for.
+    """
     for flag, name in (("--x", x), ("--y", y), ("--metric", metric)):
         if name == "":
             raise InputError(f"{flag} must be a name, not ''")
     check_drawing()
-    target = ResultDirectory(directory, force=force)
-    target.check(FIGURES)
-    figures = drawn(_records(Path(directory)), x=x, y=y, metric=metric)
+    target, records = ResultDirectory(directory, force=force), _records(Path(directory))
+    x, y = (name if name in varied(records) else name and spelled(name) for name in (x, y))
+    figures = drawn(records, x=x, y=y, metric=metric)
     if not figures:
         raise InputError(f"{directory}: nothing to draw: no point served anything")
-    target.write(figures, outdated=FIGURES)
+    own = _name(metric, x, y)
+    figures = {own if name == HEAT_MAP else name: picture for name, picture in figures.items()}
+    target.write(figures, outdated=FIGURES if own == HEAT_MAP else [])
     if told.json:
         print_json({"directory": directory, "figures": list(figures)})
     elif not told.quiet:
         note(f"written to {directory}/: {' and '.join(figures)}")
+
+
+def _name(metric: str | None, x: str | None, y: str | None) -> str:
+    """The file of a heat map: of what was asked for, beside that of the sweep itself."""
+    asked = [metric, x and f"x-{x}", y and f"y-{y}"]
+    return "-".join([HEAT_MAP.removesuffix(".svg"), *(bearable(name) for name in asked if name)]) + ".svg"
 
 
 def _records(directory: Path) -> list[dict[str, Any]]:

@@ -57,7 +57,7 @@ def sweep(simulated: Simulated, asked_for: Varied, scaling: Scaling, common: Com
     """
     asked_for.check()
     directory = ResultDirectory(SWEEP_DIR if result_dir is None else result_dir, force=force)
-    directory.check([RECORDS, TABLE, FINDINGS, FAILURES, DIFFERENCES, *FIGURES])
+    directory.check([RECORDS, TABLE, FINDINGS, FAILURES, DIFFERENCES, *FIGURES], outdated=_drawn_beside(directory))
     check_drawing()
     fields = simulated.scenario(common, policy=policy, load=load)
     asked: dict[str, Any] = {
@@ -96,9 +96,14 @@ def _answered(asked_for: Varied, store: Store, **asked: Any) -> Sweep:
 def _written(directory: ResultDirectory, contents: Mapping[str, bytes]) -> None:
     """Write the files; a disk that does not take them loses no point."""
     try:
-        directory.write(contents, outdated=[DIFFERENCES, *FIGURES])
+        directory.write(contents, outdated=[DIFFERENCES, *FIGURES, *_drawn_beside(directory)])
     except OSError as error:
         raise unusable(directory.path, error) from None
+
+
+def _drawn_beside(directory: ResultDirectory) -> list[str]:
+    """Heat maps that `batchsim plot` made of an earlier answer."""
+    return sorted(path.name for path in directory.path.glob(HEAT_MAP.replace(".", "-*.")))
 
 
 def files(found: Sweep) -> dict[str, bytes]:

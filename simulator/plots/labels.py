@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from matplotlib.text import Annotation
     from matplotlib.transforms import Bbox
 
-PLACES = ((6, 4, "left"), (-6, -9, "right"), (6, -9, "left"), (-6, 4, "right"))
-"""Where a name may stand, in points from its own point, and which of its ends is there; the first that is free."""
+PLACES = ((6, 4, "left"), (-6, -9, "right"), (6, -9, "left"), (-6, 4, "right"), (0, 7, "center"), (0, -13, "center"))
+"""Where a name may stand, in points from its own point, and which part of it is there; the first that is free."""
 MARK = 2.5
 """Half the width of a mark, in points."""
+AIR = 1.2
+"""What is left free around a name, as a share of its height: a viewer may have another font."""
 
 
 def label_points(axes: Axes, named: Iterable[tuple[str, float, float]], marks: Iterable[tuple[float, float]]) -> None:
-    """Write each name at its point, unless it would cross a mark, an earlier name or the edge of the axes.
+    """Write each name at its point, unless it would cross a mark, a line, an earlier name or the edge of the axes.
 
     The limits of the axes must be final.
     """
@@ -38,8 +40,11 @@ def label_points(axes: Axes, named: Iterable[tuple[str, float, float]], marks: I
 
 def _is_free(axes: Axes, text: Annotation, taken: list[Bbox]) -> bool:
     box = text.get_window_extent()
-    inside = axes.bbox.containsx(box.x0) and axes.bbox.containsx(box.x1) and axes.bbox.containsy(box.y0)
-    return inside and axes.bbox.containsy(box.y1) and not box.count_overlaps(taken)
+    if not (axes.bbox.contains(box.x0, box.y0) and axes.bbox.contains(box.x1, box.y1)):
+        return False
+    lines = (line.get_path().transformed(line.get_transform()) for line in axes.lines)
+    return not box.expanded(1, AIR).count_overlaps(taken) and not any(
+        line.intersects_bbox(box, filled=False) for line in lines)
 
 
 def _box(axes: Axes, x: float, y: float) -> Bbox:

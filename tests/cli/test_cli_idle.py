@@ -28,6 +28,10 @@ REFUSED = [
      "kv_capacity_tokens says how large the KV cache is: give one of them"),
     ("run --scheduler-overhead static:1,1", "--scheduler-overhead has no effect: it is that of static, and the policy "
                                             "is vllm"),
+    ("run --prices a100-80=2.5", "--prices has no effect: there is none of h100-80, the GPU of this run: give --prices "
+                                 "h100-80=DOLLARS"),
+    ("compare --gpu l40s --prices h100-80=2,a100-80=1", "--prices has no effect: there is none of l40s, the GPU of "
+                                                        "this run: give --prices l40s=DOLLARS"),
     ("baseline save --cooldown 3", "--cooldown has no effect: without autoscale there are as many replicas as replicas "
                                    "says"),
     ("compare --scheduler-overhead tgi:1,1", "--scheduler-overhead has no effect: it is that of tgi, and the policy is "
@@ -45,6 +49,7 @@ REFUSED = [
 ]
 HEEDED = ["--burstiness 2 --request-rate 5", "--burstiness 2 --shape ramp:1-10/9s", "--retry-backoff 3 --max-retries 1",
           "--router random --replicas 2", "--scheduler-overhead vllm:1,1", "--scheduler-overhead all:1,1",
+          "--prices h100-80=2,a100-80=1",
           "--autoscale queue:1 --max-replicas 2 --startup-delay 1 --cooldown 1 --min-replicas 1 --router random"]
 
 
@@ -64,6 +69,14 @@ def test_what_one_point_of_a_sweep_heeds_is_heeded(batchsim: Call) -> None:
     assert status == 0
     assert "--router" not in err
     assert "batchsim: --cooldown has no effect: without autoscale" in err
+
+
+def test_a_price_of_no_point_of_a_sweep_is_told_and_one_of_some_heeded(batchsim: Call) -> None:
+    line = ["sweep", "--num-prompts", "3", "--workers", "1", "--vary", "max_num_seqs=1,2", "--prices", "a100-80=1"]
+    status, _, err = batchsim(*line)
+    assert status == 0
+    assert "batchsim: --prices has no effect: there is none of h100-80" in err
+    assert "--prices" not in batchsim(*line, "--vary", "gpu=h100-80,a100-80", "-o", "of-two")[2]
 
 
 def test_what_is_idle_is_a_field() -> None:

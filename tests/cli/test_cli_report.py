@@ -20,7 +20,7 @@ COMMANDS = {
 SAID = {"run": "How does vllm serve azure-conv-2023?", "compare": "What is vllm worth over static on azure-conv-2023?",
         "sweep": "What do other values of max_num_seqs change on azure-conv-2023?",
         "plan": "How many replicas of vllm does the traffic of azure-conv-2023 take, to keep these objectives: 50% of "
-                "requests with TTFT &lt;= 5000 ms?"}
+                "requests with TTFT &lt;= 5,000 ms?"}
 FIGURES = {"run": 3, "compare": 3, "sweep": 2, "plan": 2}
 
 

@@ -252,20 +252,34 @@ def test_plot_draws_again(batchsim: Call, tmp_path: Path) -> None:
     before = contents(tmp_path / "out")
     assert batchsim("plot", "out") == (0, "", "written to out/: heatmap.svg and pareto.svg\n")
     assert contents(tmp_path / "out") == before
-    assert batchsim("plot", "out", "--x", "request_rate", "--metric", "p99_ttft_ms", "--quiet") == (0, "", "")
-    after = contents(tmp_path / "out")
-    assert {name for name in after if after[name] != before[name]} == {"heatmap.svg", "manifest.json"}
     status, out, err = batchsim("plot", "out", "--json")
     assert (status, json.loads(out), err) == (0, {"directory": "out", "figures": ["heatmap.svg", "pareto.svg"]}, "")
 
 
+@pytest.mark.parametrize(("flags", "name"), [
+    (("--metric", "p99_ttft_ms"), "heatmap-p99_ttft_ms.svg"), (("--y", "max_num_seqs"), "heatmap-y-max_num_seqs.svg"),
+    (("--x", "request-rate", "--metric", "output_throughput"), "heatmap-output_throughput-x-request_rate.svg")])
+def test_plot_of_another_metric_or_over_other_axes_leaves_the_map_of_the_sweep(
+        flags: tuple[str, ...], name: str, batchsim: Call, tmp_path: Path) -> None:
+    batchsim("sweep", *FEW, *GRID, "-o", "out")
+    before = contents(tmp_path / "out")
+    assert batchsim("plot", "out", *flags) == (0, "", f"written to out/: {name} and pareto.svg\n")
+    after = contents(tmp_path / "out")
+    assert {each for each in after if after[each] != before.get(each)} == {name, "manifest.json"}
+    assert batchsim("plot", "out", "--quiet") == (0, "", "")
+    assert (tmp_path / "out" / name).exists()
+    batchsim("sweep", *FEW, *GRID, "--vary", "seed=0,1", "-o", "out", "--resume")
+    assert not (tmp_path / "out" / name).exists()    # it shows the answer before
+
+
 def test_plot_reads_what_vllm_wrote(batchsim: Call, tmp_path: Path) -> None:
     for rate in (1, 2):
-        folder = tmp_path / "theirs" / f"BENCH--request_rate={rate}"
+        folder = tmp_path / "theirs" / f"BENCH--request-rate={rate}"
         folder.mkdir(parents=True)
         (folder / "summary.json").write_text(json.dumps([{
-            "output_throughput": 100.0 * rate, "median_tpot_ms": 10.0 * rate, "run_number": 0, "request_rate": rate}]))
+            "output_throughput": 100.0 * rate, "median_tpot_ms": 10.0 * rate, "run_number": 0, "request-rate": rate}]))
     assert batchsim("plot", "theirs", "--quiet") == (0, "", "")
+    assert batchsim("plot", "theirs", "--x", "request-rate", "--quiet") == (0, "", "")
     assert {"heatmap.svg", "pareto.svg"} <= {path.name for path in (tmp_path / "theirs").iterdir()}
 
 

@@ -7,7 +7,7 @@ from worlds import trace_of
 
 from cost_models import Constant, bundled_profiles, cost_model
 from simulator import simulate
-from simulator.facts import UNTRIED, assumed, trust_in
+from simulator.facts import UNTRIED, assumed, facts_of, trust_in
 from simulator.studies.capacity.story import _whose
 
 
@@ -61,3 +61,10 @@ def test_how_large_the_pool_is(pool: float, told: str) -> None:
     result = simulate(trace_of([(0, 5, 5)]), cost_model=Constant(1), kv_capacity_tokens=pool)
     assert assumed(result.setup, result.memory)[-2:] == [
         f"KV pool: {told}", "cost model: constant:1e-06; no error is stated"]
+
+
+@pytest.mark.parametrize(("tokens", "told"), [(float("inf"), "without a bound, as given"), (1, "1 token, as given"),
+                                              (1616, "1,616 tokens, as given")])
+def test_a_pool_as_it_was_given_is_told_in_words(tokens: float, told: str) -> None:
+    result = simulate(trace_of([(0, 4, 2)]), cost_model=Constant(1), kv_capacity_tokens=tokens)
+    assert f"KV pool: {told}" in facts_of(result.setup)

@@ -87,6 +87,23 @@ def test_points_at_one_place_share_a_name_and_no_two_names_cross() -> None:
     assert 2 <= len(boxes) <= 4
 
 
+def test_no_name_crosses_a_line_or_touches_another_name() -> None:
+    """Two sets that meet at the right, and two points so near that their names would lie on each other at the left."""
+    sets = pd.DataFrame({"tokens_per_user": [98.8, 84.4, 98.6, 56.5, 20.2, 16.3],
+                         "tokens_per_gpu": [1526.0, 2050.0, 1540.0, 3476.0, 4759.0, 4920.0], "pareto": True,
+                         "name": [f"max_num_seqs={cap}" for cap in (16, 64, 16, 64, 256, 512)],
+                         "load": ["rate_scale=2"] * 2 + ["rate_scale=8"] * 4})
+    figure = pareto_figure(sets)
+    [axes] = figure.axes
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in axes.texts]
+    lines = [line.get_path().transformed(line.get_transform()) for line in axes.lines]
+    assert not [text for text, box in zip(axes.texts, boxes, strict=True)
+                if any(line.intersects_bbox(box, filled=False) for line in lines)]
+    assert not any(box.expanded(1, 1.1).count_overlaps(boxes[:at]) for at, box in enumerate(boxes))
+    assert {"max_num_seqs=64", "max_num_seqs=256", "max_num_seqs=512"} <= set(texts(figure))
+
+
 def test_the_name_of_a_point_stands_beside_it_and_not_beside_its_neighbour() -> None:
     near = pd.DataFrame({"tokens_per_user": [20.0, 20.4, 33.0], "tokens_per_gpu": [2111.0, 2109.0, 2025.0],
                          "pareto": True, "name": ["by=fcfs", "by=fair", "by=shed"]})

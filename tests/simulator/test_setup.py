@@ -21,7 +21,7 @@ from simulator.errors import FileChanged, InputError
 from simulator.gate import VERDICTS
 from simulator.policies import StaticBatching, Vllm
 from simulator.scenario import Scenario
-from simulator.setup import Setup, prepare
+from simulator.setup import Setup, cost_of, prepare
 from simulator.simulation import run, simulate
 from simulator.traffic import as_read
 from traces import TraceError
@@ -275,6 +275,15 @@ def test_what_never_ends_is_not_digested(tmp_path: Path, field: str, name: str, 
     (tmp_path / name).symlink_to("/dev/zero")
     with pytest.raises((InputError, TraceError, CostModelError), match="is no regular file"):
         prepare(Scenario(num_prompts=2, **{field: f"{tmp_path / name}{more}"}))    # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("field", ["model", "cost_model"])
+def test_a_name_that_no_file_can_have_is_a_complaint_of_ours(field: str) -> None:
+    scenario = Scenario(num_prompts=2, **{field: f"{'a' * 300}.yaml"})    # type: ignore[arg-type]
+    with pytest.raises(CostModelError, match=r"File name too long$"):
+        cost_of(scenario)
+    with pytest.raises((InputError, CostModelError), match=r"File name too long$"):
+        prepare(scenario)
 
 
 def test_what_the_caller_changes_later_changes_no_scenario() -> None:

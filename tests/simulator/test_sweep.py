@@ -30,7 +30,7 @@ from simulator.studies.sweep.pictures import (
 )
 from simulator.studies.sweep.records import checked, efficiency, record, to_csv, varied
 from simulator.studies.sweep.tables import table, tenants
-from simulator.studies.sweep.tuning import tune
+from simulator.studies.sweep.tuning import OTHERS, tune
 from simulator.studies.sweep.variants import as_field, grid, variants
 from simulator.studies.sweep.words import words
 from traces import Trace
@@ -250,7 +250,7 @@ def test_values_without_a_bound_come_after_the_numbers() -> None:
 def test_what_a_point_leaves_as_it_is_has_a_place_beside_the_others() -> None:
     found = sweep(TRACE, points=[{"max_num_seqs": 2}, {}, {"policy": "static"}])
     assert [each.get("max_num_seqs") for each in found.records] == [2, 1024, None]
-    assert [row[0] for row in table(found).rows] == ["2", "1024", "-"]
+    assert [row[0] for row in table(found).rows] == ["2", "1024 (as given)", "-"]
 
 
 SHARED = Trace("shared", np.zeros(12, np.int64), np.full(12, 40), np.full(12, 100),
@@ -381,17 +381,18 @@ def test_the_best_point_is_run_again_on_traffic_that_did_not_choose_it() -> None
     assert f"{found.again.difference.low:+,.4g} to" in told
     recorded = tune({"max_num_seqs": (1, 16)}, trials=4, trace=TRACE, load="saturated", settings={"max_num_seqs": 1})
     assert recorded.again is None
+    assert (found.account().warnings[-1], recorded.account().warnings[-1]) == (OTHERS, UNMEASURED)
     assert recorded.account().answer[1].startswith("Mind that the best of ")
 
 
 def test_tuning_goes_the_way_of_what_is_better() -> None:
     pytest.importorskip("optuna", reason="needs optuna: pip install 'batchsim[tune]'")
     found = tune({"max_num_seqs": [1, 12]}, trials=4, objective="p99_e2el_ms", trace=TRACE, load="saturated")
-    assert found.best in ("max_num_seqs=12", "as given")
+    assert found.best == "as given"
     assert len(found.outcomes) == 3
     value = found.outcomes[found.best].value["p99_e2el_ms"]    # type: ignore[union-attr]
     assert found.praise(found.best) == (
-        f"Best p99 E2EL, ms: {value:,.4g} with {found.best}, and 1 more that shows as much.")
+        f"Best p99 E2EL, ms: {value:,.4g} for the scenario as given, and 1 more that shows as much.")
 
 
 @pytest.mark.parametrize(("options", "told"), [
@@ -415,6 +416,44 @@ def test_tuning_without_optuna_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(InputError) as caught:
         tune({"max_num_seqs": [1, 2]}, trace=TRACE)
     assert str(caught.value) == "tuning needs optuna, which is not installed: pip install 'batchsim[tune]'"
+
+
+def test_points_of_cost_models_that_differ_in_kind_are_told_where_nobody_asked_for_them() -> None:
+    """On one GPU there is a calibrated profile, on two none."""
+    told = ("The points are compared across cost models of different kinds: llama-3.1-8b-h100-80-bf16 with a stated "
+            "error, roofline without. What sets them apart may be the models; --cost-model roofline ranks all by the "
+            "same one.")
+    sizes = {"tensor_parallel_size": [1, 2]}
+    assert told in sweep(TRACE, vary=sizes).account().warnings
+    assert told not in sweep(TRACE, vary=sizes, cost_model="roofline").account().warnings
+    assert told not in sweep(TRACE, vary={"cost_model": ["auto", "roofline"]}).account().warnings
+
+
+def test_the_scenario_as_given_is_named_among_the_points_and_in_no_grid() -> None:
+    """A search may start from beyond what it searches, and another point may come to the same."""
+    found = sweep(TRACE, points=[{}, {"max_num_seqs": 3}], settings={"max_num_seqs": 8})
+    assert [row[0] for row in table(found).rows] == ["8 (as given)", "3"]
+    assert [row[0] for row in table(sweep(TRACE, vary={"max_num_seqs": [8, 3]})).rows] == ["8", "3"]
+    assert table(sweep(TRACE)).header[0] == "tok/s"
+
+
+def test_the_best_is_told_of_each_load_where_points_share_one() -> None:
+    asked: dict[str, Any] = {"cost_model": Constant(5_000_000), "policy": "vllm"}
+    both = sweep(TRACE, vary={"max_num_seqs": [1, 12], "rate_scale": [1, 2]}, **asked).account().answer[0]
+    best, other = both.removeprefix("Most output tokens/s of each load: ").split("; ")
+    assert best.endswith(" with max_num_seqs=12, rate_scale=1")
+    assert other.endswith(" with max_num_seqs=12, rate_scale=2.")
+    each = sweep(TRACE, vary={"rate_scale": [1, 2]}, **asked).account().answer[0]
+    assert each.startswith("Most output tokens/s: ")
+    assert each.endswith(" with rate_scale=2.")
+    many = sweep(TRACE, vary={"max_num_seqs": [1, 12], "rate_scale": [1, 2, 3, 4, 5]}, **asked).account().answer[0]
+    assert many.endswith("rate_scale=3; 2 more loads in the table.")
+
+
+def test_what_was_done_to_some_traces_is_told_of_these() -> None:
+    some = sweep(TRACE, vary={"prompt_scale": [1, 2], "max_num_seqs": [1, 2]})
+    assert "prompts x 2, outputs x 1: with prompt_scale=2, max_num_seqs=1 and 1 more point" in remarks(some)
+    assert "prompts x 2, outputs x 1" in remarks(sweep(TRACE, vary={"max_num_seqs": [1, 2]}, prompt_scale=2))
 
 
 def test_many_points_that_reject_are_counted() -> None:

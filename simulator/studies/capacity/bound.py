@@ -7,7 +7,9 @@ weights. What prompts add to a full step comes on top, each token at the cheapes
 of earlier chunks; where a prefix cache may find prompts, nothing is counted for them. First tokens come with prompts,
 and cost nothing more; but no step is cheaper than the cheapest there is.
 
-The work must fit into the time from the first request to the last, and as long after it as the longest answer takes.
+The work must fit into the time from the first request to the last, and as long after it as the longest answer takes:
+these requests may leave a backlog that is worked off when no more come. Traffic that goes on never lets it be worked
+off; of that, a replica serves no more than one request in the time that its own work takes.
 It is a bound where fuller steps are never dearer a token, as in every bundled cost model. It says nothing of latency:
 bursts, prefills and half-filled steps come on top.
 """
@@ -35,7 +37,7 @@ class Bound:
     """Why fewer replicas cannot serve the trace.
 
     Attributes:
-        replicas: The fewest that throughput allows.
+        replicas: The fewest that throughput allows, if no more requests come.
         at_once: Sequences in a full step.
         limit: What bounds them: "cap", "KV" or "requests".
         steps: Full steps that all output tokens take.
@@ -63,17 +65,31 @@ class Bound:
         work = self.decode + self.prefill
         return self.requests / work if work else inf
 
+    @property
+    def lasting(self) -> int:
+        """The fewest replicas that throughput allows if traffic goes on at this rate, and no backlog may grow."""
+        if not self.span or self.requests < 2:
+            return self.replicas
+        offered = (self.requests - 1) / self.span
+        return max(self.replicas, ceil(offered / self.rate - 1e-9))
+
     def told(self) -> str:
-        """The bound and its reason in a sentence."""
+        """The bound and its reason in sentences."""
         of = {"cap": "the cap on sequences", "KV": f"KV cache at {self.context:,.0f} tokens each",
               "requests": "as many requests as there are"}[self.limit]
         prompts = f"prompts add {self.prefill:,.0f} s" if self.prefill else "prompts add nothing for certain"
-        return (f"Throughput alone asks for {self.replicas:,} or more: at most {counted(self.at_once, 'sequence')} "
+        return (f"Throughput alone asks for {self._asked()}: at most {counted(self.at_once, 'sequence')} "
                 f"run{'s' * (self.at_once == 1)} at once ({of}), so that the output tokens take "
-                f"{counted(round(self.steps), 'full step')} and {self.decode:,.0f} s of one "
-                f"replica, {prompts}, and all of it is to be done in {self.available:,.0f} s: requests come for "
-                f"{self.span:,.0f} s, and the last answer may take as long after them as the longest takes, or is "
-                "allowed to.")
+                f"{counted(round(self.steps), 'full step')} and {self.decode:,.0f} s of one replica, {prompts}, and "
+                f"requests come for {self.span:,.0f} s. These must be done in {self.available:,.0f} s, for the last "
+                "answer may take as long after them as the longest takes, or is allowed to.")
+
+    def _asked(self) -> str:
+        """How many replicas, of this trace and of traffic without an end where that makes a difference."""
+        if self.lasting == self.replicas:
+            return f"{self.replicas:,} or more"
+        return (f"{self.lasting:,} or more if traffic goes on at this rate, and for {self.replicas:,} or more if these "
+                "requests are all, whose backlog may be worked off at the end")
 
 
 def throughput_bound(setup: Setup, objectives: Sequence[Objective]) -> Bound:

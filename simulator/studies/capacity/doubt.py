@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from math import ceil, floor, log10
 
-from simulator.counting import counted
+from simulator.counting import counted, plainly
 from simulator.statistics import Interval, share_interval
 from simulator.studies.capacity.objectives import percent
 
@@ -55,8 +55,8 @@ def remedies(found: Interval, wanted: float, distinct: int) -> list[str]:
     """What would be sure: more requests, or a lower share of these."""
     needed = requests_needed(found, wanted, distinct)
     more = ("no trace is long enough, so close are the share found and the one asked" if needed is None else
-            f"about {needed:,} requests, {needed / distinct:,.2g} times as many, would do if as many of them meet "
-            "their limits (others, not the same ones again)")
+            f"about {needed:,} requests, {plainly(needed / distinct, 2)} times as many, would do if as many of them "
+            "meet their limits (others, not the same ones again)")
     share = floor(found.low * 1000) / 1000
     lower = f"of these requests {percent(share)} is sure to be met, in place of {percent(wanted)}"
     return [more, lower] if share > 0 else [more]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator import checks
-from simulator.counting import counted
+from simulator.counting import counted, plainly
 from simulator.errors import InputError, choose
 from simulator.metrics import METRICS, MS, meets
 from simulator.scenario import Scenario
@@ -22,6 +22,8 @@ from traces import Trace
 LATENCIES = ("ttft", "tpot", "e2el")
 ATTAINMENT = 0.99
 """Share of requests that must meet every objective, where nobody says otherwise."""
+LEAST_PERCENT = 50
+"""From here on an attainment is taken for a percentage by mistake."""
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,6})?)_([a-z0-9]+?)(?:_ms)?", re.ASCII)
 
 
@@ -42,7 +44,7 @@ class Objective:
     others: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        limits = " and ".join(f"{METRICS[name].label} <= {limit:g} ms" for name, limit in self.limits.items())
+        limits = " and ".join(f"{METRICS[name].label} <= {plainly(limit, 6)} ms" for name, limit in self.limits.items())
         return limits if self.tenant is None else f"{limits} for {self.tenant}"
 
     def concerns(self, trace: Trace) -> NDArray[np.bool_]:
@@ -60,6 +62,12 @@ class Objective:
 def count(replicas: int) -> str:
     """So many replicas, in words."""
     return counted(replicas, "replica")
+
+
+def a_second(rate: float) -> str:
+    """So many requests a second, in words."""
+    told = plainly(rate, 4)
+    return f"{told} request{'s' * (told != '1')}/s"
 
 
 def percent(share: float) -> str:
@@ -82,6 +90,8 @@ def objectives_of(scenario: Scenario, attainment: float, percentiles: Iterable[s
         InputError: There is none, or one cannot be read.
     """
     checks.above_zero("attainment", attainment)
+    if LEAST_PERCENT <= attainment < 100:
+        raise InputError(f"attainment is a share below 1, not {attainment:g}: did you mean {attainment / 100:g}?")
     if attainment >= 1:
         raise InputError(f"attainment must be below 1, not {attainment}: nobody can promise every single request; "
                          "0.999 is the strictest that is usual")

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from simulator.counting import plainly
 from simulator.studies.capacity.changes import RELAXED, TRIED, words
 from simulator.studies.capacity.lab import NOTCH, scale_of
 from simulator.studies.capacity.layout import Layout
-from simulator.studies.capacity.objectives import count
+from simulator.studies.capacity.objectives import a_second, count
 from simulator.studies.capacity.solving import looser
 from simulator.studies.capacity.traffic import Probe
 
 if TYPE_CHECKING:
     from simulator.studies.capacity.around import Around, Relaxed
+
+SHORT = ", as far as so short a trace can tell"
 
 
 def binding(layout: Layout, about: Around) -> Iterator[str]:
@@ -31,8 +34,8 @@ def binding(layout: Layout, about: Around) -> Iterator[str]:
         yield (f"None of these binds by itself: {names}. Each was lifted, and the answer stayed; what binds is the "
                "time that steps take.")
     if doubtful:
-        yield (f"Whether {_or(RELAXED[one.key][0] for one in doubtful)} binds cannot be told: without it the answer is "
-               "better, but no more of the same requests meet their limits than chance may explain.")
+        yield (f"Whether what binds is {_or(RELAXED[one.key][0] for one in doubtful)} cannot be told: without that the "
+               "answer is better, but no more of the same requests meet their limits than chance may explain.")
 
 
 def is_better(one: Relaxed, layout: Layout, about: Around) -> bool:
@@ -68,8 +71,9 @@ def _effect(one: Relaxed, about: Around) -> str:
 def changing(layout: Layout, about: Around, find: str) -> Iterator[str]:
     """What would change the answer."""
     kept = layout.offered * scale_of(about.top) / (layout.replicas or 1)
-    yield (f"In this fleet a replica keeps the objectives up to {kept:,.4g} requests/s, to {NOTCH - 1:.0%}. "
-           f"{_saturation(layout, about)}")
+    short = f"{SHORT}, in which a backlog may grow unseen" if _is_short(layout, about) else ""
+    yield (f"In this fleet a replica keeps the objectives up to {a_second(kept)}, to {NOTCH - 1:.0%}"
+           f"{short}. {_saturation(layout, about)}")
     if find == "replicas":
         yield from _margin(layout, about)
     for one in about.relaxed:
@@ -80,24 +84,29 @@ def changing(layout: Layout, about: Around, find: str) -> Iterator[str]:
 def _saturation(layout: Layout, about: Around) -> str:
     """Up to which rate completions follow arrivals, as far as the trace is long enough to tell."""
     replicas, notch = layout.replicas or 1, about.saturation
-    most = f"throughput alone allows {layout.bound.rate:,.4g} at most" if layout.bound else ""
+    most = f"throughput alone allows {plainly(layout.bound.rate, 4)} at most in the long run" if layout.bound else ""
     if notch is None:
         return f"From which rate on completions no longer follow arrivals, so short a trace cannot tell; {most}."
-    full = f"{layout.offered * scale_of(notch) / replicas:,.4g}"
+    full = plainly(layout.offered * scale_of(notch) / replicas, 4)
     beyond = layout.runs.samples.get(Probe(replicas, scale_of(notch + 1)))
     if beyond is not None and beyond.follows is None:
-        return (f"Without them, completions are seen to follow arrivals up to {full}; of faster traffic so short a "
+        return (f"Objectives apart, completions are seen to follow arrivals up to {full}; of faster traffic so short a "
                 f"trace cannot tell, and {most}.")
-    return f"Without them, completions follow arrivals up to {full}."
+    return f"Objectives apart, completions follow arrivals up to {full}."
+
+
+def _is_short(layout: Layout, about: Around) -> bool:
+    """Whether the trace is too short to tell if completions follow arrivals at the most traffic kept."""
+    then = layout.runs.samples.get(Probe(layout.replicas or 1, scale_of(about.top)))
+    return then is not None and then.follows is None
 
 
 def _margin(layout: Layout, about: Around) -> Iterator[str]:
     """How much traffic, step time and limits leave."""
     replicas = layout.replicas or 1
     told = f"Margin: {scale_of(about.top) - 1:.0%} more traffic and {count(replicas)} still do"
-    then = layout.runs.samples.get(Probe(replicas, scale_of(about.top)))
-    if then is not None and then.follows is None:
-        told += ", as far as so short a trace can tell"
+    if _is_short(layout, about):
+        told += SHORT
     if about.spare is not None:
         told += f"; with {1 - scale_of(about.spare):.0%} less, {count(replicas - 1)} would"
     yield f"{told}."

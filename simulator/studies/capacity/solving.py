@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-from simulator.counting import counted
+from simulator.counting import counted, plainly
 from simulator.metrics import METRICS
 from simulator.replication import MOST_REPLICAS
 from simulator.studies.capacity.bound import throughput_bound
 from simulator.studies.capacity.doubt import reason, remedies
 from simulator.studies.capacity.lab import MOST_NOTCHES, notch_of, scale_of
 from simulator.studies.capacity.layout import ALONE, FLAT_OUT, Layout
-from simulator.studies.capacity.objectives import Objective, count, percent
+from simulator.studies.capacity.objectives import Objective, a_second, count, percent
 from simulator.studies.capacity.question import Question
 from simulator.studies.capacity.sample import Sample
 from simulator.studies.capacity.traffic import RANDOM_ROUTERS, Probe
@@ -104,9 +104,9 @@ def _alone(sample: Sample, objective: Objective) -> str:
         if median is None or p99 is None:
             told.append(f"{label} is not measured")
         elif told:
-            told.append(f"{label} {median:,.3g} ms and {p99:,.3g} ms")
+            told.append(f"{label} {plainly(median)} ms and {plainly(p99)} ms")
         else:
-            told.append(f"{label} is {median:,.3g} ms on the median and {p99:,.3g} ms at p99 there")
+            told.append(f"{label} is {plainly(median)} ms on the median and {plainly(p99)} ms at p99 there")
     return ", ".join(told)
 
 
@@ -180,7 +180,7 @@ def _near(layout: Layout, most: int, guess: int) -> Iterator[str]:
     notch = lab.highest_sure(most, _likely_notch(layout, most), most=-1, why="nearest")
     if notch is not None:
         yield (f"{count(most)} {'carries' if most == 1 else 'carry'} {scale_of(notch):.0%} of this traffic: "
-               f"{layout.offered * scale_of(notch):,.4g} requests/s")
+               f"{a_second(layout.offered * scale_of(notch))}")
     if (sample := lab.sample(Probe(most))).follows is not False:
         yield from looser(lab.objectives, sample)
 
@@ -195,7 +195,7 @@ def looser(objectives: Sequence[Objective], sample: Sample) -> Iterator[str]:
         for name, limit in limits.items():
             if limit is not None and limit > objective.limits[name]:
                 yield (f"a limit of {ceil(limit):,} ms on {METRICS[name].label} in place of "
-                       f"{objective.limits[name]:g} ms would do in this run")
+                       f"{plainly(objective.limits[name], 6)} ms would do in this run")
 
 
 def shortfall(verdict: Verdict) -> str:

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cost_models import CostModel
-from simulator.counting import counted
-from simulator.facts import UNTRIED
+from simulator.counting import counted, plainly
+from simulator.facts import UNTRIED, of_two_kinds
 from simulator.studies.capacity.lab import NOTCH, scale_of
 from simulator.studies.capacity.layout import Layout
-from simulator.studies.capacity.objectives import count, percent
+from simulator.studies.capacity.objectives import a_second, count, percent
 from simulator.studies.capacity.reasons import binding, changing
 from simulator.studies.capacity.sample import CAUSES, Sample
 from simulator.studies.capacity.solving import shortfall
@@ -47,10 +47,10 @@ def answer(found: Plan) -> str:
     fleet = f"{count(replicas)} on {layout.gpus:,} {layout.gpu}"
     fleet += f", {layout.size} each," if layout.size > 1 else ""
     if found.question.find == "replicas":
-        return f"{fleet} for {rate:,.4g} requests/s"
-    each = f", {rate / replicas:,.4g} a replica," if replicas > 1 else ""
-    return (f"{rate:,.4g} requests/s{each} at most on {fleet.removesuffix(',')}: {layout.scale:.3g} times the traffic "
-            f"given, to {NOTCH - 1:.0%}")
+        return f"{fleet} for {a_second(rate)}"
+    each = f", {plainly(rate / replicas, 4)} a replica," if replicas > 1 else ""
+    return (f"{a_second(rate)}{each} at most on {fleet.removesuffix(',')}: {plainly(layout.scale)} "
+            f"times the traffic given, to {NOTCH - 1:.0%}")
 
 
 def _cut(layout: Layout) -> Iterator[str]:
@@ -58,7 +58,8 @@ def _cut(layout: Layout) -> Iterator[str]:
     traffic = layout.runs.traffic
     if traffic.uncut is not None:
         yield (f"That rate is the mean over the first {len(traffic.setup.trace):,} requests, all that --num-prompts "
-               f"lets come; the whole trace comes at {traffic.uncut * layout.scale:,.4g} requests/s at the same speed.")
+               f"lets come; the whole trace comes at {a_second(traffic.uncut * layout.scale)} at "
+               "the same speed.")
 
 
 def _sure(layout: Layout, seeds: int) -> Iterator[str]:
@@ -67,8 +68,8 @@ def _sure(layout: Layout, seeds: int) -> Iterator[str]:
     for at, (objective, share) in enumerate(zip(layout.runs.objectives, verdict.shares, strict=True)):
         yield (f"{objective}: met by {share.mean:.2%} of the requests, {share.level:.0%} interval {share.low:.2%} to "
                f"{share.high:.2%}, where {percent(objective.share)} are asked.{_whole(sample, at, objective.share)}")
-    yield (f"The interval is that of {_basis(layout, seeds)}; the worst one, from {sample.worst[1]:,.4g} to "
-           f"{sample.worst[2]:,.4g} s, has {sample.worst[0]:.2%}. {_warm(sample)} {_stable(layout, verdict)}")
+    yield (f"The interval is that of {_basis(layout, seeds)}; the worst one, from {plainly(sample.worst[1], 4)} to "
+           f"{plainly(sample.worst[2], 4)} s, has {sample.worst[0]:.2%}. {_warm(sample)} {_stable(layout, verdict)}")
     assert layout.bound    # an answer was looked for from there
     yield layout.bound.told()
 
@@ -94,8 +95,8 @@ def _stable(layout: Layout, verdict: Verdict) -> str:
         return "Completions follow arrivals."
     come = layout.sample().offered / (layout.replicas or 1)
     if layout.bound and come > layout.bound.rate:
-        return (f"That is for this trace alone: {come:,.4g} requests/s come a replica, and in the long run throughput "
-                f"alone allows {layout.bound.rate:,.4g}.")
+        return (f"That is for this trace alone: {a_second(come)} come a replica, and in the long run "
+                f"throughput alone allows {plainly(layout.bound.rate, 4)}.")
     return ("Whether completions follow arrivals cannot be told: requests hold their slots for so large a part of the "
             "run, or are so few, that it ends before the fleet has filled. More requests would show it (--num-prompts, "
             "or --repeat N to go through the trace N times, which lets the fleet fill and makes nothing else surer).")
@@ -105,7 +106,7 @@ def _warm(sample: Sample) -> str:
     if not sample.left_out:
         return "No warm-up is left out."
     which = counted(sample.left_out, "request")
-    return f"As warm-up, while the fleet fills, the first {sample.warm_after:,.3g} s are left out ({which})."
+    return f"As warm-up, while the fleet fills, the first {plainly(sample.warm_after)} s are left out ({which})."
 
 
 def _whole(sample: Sample, at: int, wanted: float) -> str:
@@ -122,9 +123,10 @@ def _beyond(layout: Layout, about: Around, find: str) -> Iterator[str]:
     if beyond is None:
         return
     verdict = lab.verdict(beyond.replicas, beyond.scale)
-    which = count(beyond.replicas) if find == "replicas" else f"{layout.offered * beyond.scale:,.4g} requests/s"
+    which = count(beyond.replicas) if find == "replicas" else a_second(layout.offered * beyond.scale)
     fails = "is too much" if find == "rate" else "does not suffice" if beyond.replicas == 1 else "do not suffice"
-    known = "would do by what was seen, but not for sure" if verdict.holds_on_the_mean else fails
+    known = (fails if verdict.fails else "would do by what was seen, but not for sure" if verdict.holds_on_the_mean else
+             f"{fails} by what was seen, but not for sure")
     yield f"{which} {known}: {shortfall(verdict)}. {_missed(lab.sample(beyond))}".rstrip()
 
 
@@ -178,18 +180,14 @@ def _others(found: Plan) -> Iterator[str]:
         elif layout.why_not:
             yield f"{layout.name} does not do: {layout.why_not}."
     costs = [layout.runs.traffic.setup.cost for layout in found.layouts if layout.replicas is not None]
-    sure, rough = ({cost.name: None for cost in costs if (cost.stated_bias() is None) is unstated}
-                   for unstated in (False, True))
-    if sure and rough:
-        yield (f"The layouts are ranked across cost models of different kinds: {', '.join(sure)} with a stated error, "
-               f"{', '.join(rough)} without. What sets them apart may be the models; --cost-model roofline ranks all "
-               "by the same one.")
+    if told := of_two_kinds(costs, "The layouts are ranked"):
+        yield told
 
 
 def _end(layout: Layout, end: int | None, find: str) -> str:
     if end is None:
         return "no answer"
-    return count(end) if find == "replicas" else f"{layout.offered * scale_of(end):,.4g} requests/s"
+    return count(end) if find == "replicas" else a_second(layout.offered * scale_of(end))
 
 
 def _infeasible(found: Plan) -> Iterator[str]:

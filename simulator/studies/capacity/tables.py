@@ -5,12 +5,13 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from simulator.counting import plainly
 from simulator.memory import UNLIMITED
 from simulator.studies.capacity.changes import RELAXED, TRIED, words
 from simulator.studies.capacity.costs import Cost, cost_of
 from simulator.studies.capacity.lab import scale_of
 from simulator.studies.capacity.layout import Layout, price_of, spent
-from simulator.studies.capacity.objectives import count
+from simulator.studies.capacity.objectives import a_second, count
 from simulator.studies.capacity.records import curve_rows
 from simulator.studies.capacity.traffic import Probe
 from simulator.studies.capacity.verdict import Verdict
@@ -47,7 +48,7 @@ def names(found: Plan) -> list[str]:
     """What tells the answer and its neighbours apart."""
     assert found.around
     if found.question.find == "rate":
-        return [f"{found.best.offered * probe.scale:,.4g} requests/s" for probe in found.around.neighbours]
+        return [a_second(found.best.offered * probe.scale) for probe in found.around.neighbours]
     return [count(probe.replicas) for probe in found.around.neighbours]
 
 
@@ -56,18 +57,15 @@ def _run(found: Plan, probe: Probe, name: str) -> tuple[str, ...]:
     verdict, sample = lab.verdict(probe.replicas, probe.scale, probe.change), lab.sample(probe)
     share, _ = verdict.tightest
     return (name, f"{share.mean:.2%}", f"{share.low:.2%} to {share.high:.2%}", _kept(verdict),
-            _ms(sample.latencies["p99_ttft"]), _ms(sample.latencies["p99_tpot"]), f"{sample.offered:,.4g}",
-            f"{sample.good:,.4g}", f"{sample.work.busy_share:.1%}")
+            _number(sample.latencies["p99_ttft"]), _number(sample.latencies["p99_tpot"]), plainly(sample.offered, 4),
+            plainly(sample.good, 4), f"{sample.work.busy_share:.1%}")
 
 
 def _kept(verdict: Verdict) -> str:
-    if verdict.holds:
-        return "yes"
-    return "no, the backlog grows" if verdict.follows is False else "no" if verdict.fails else "not for sure"
-
-
-def _ms(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:,.3g}"
+    if verdict.follows is False:
+        return "no, the backlog grows"
+    seen = "yes" if verdict.holds_on_the_mean else "no"
+    return seen if verdict.holds or verdict.fails else f"{seen}, not for sure"
 
 
 def binding_table(found: Plan) -> Table:
@@ -82,7 +80,7 @@ def binding_table(found: Plan) -> Table:
         rows.append(((RELAXED | TRIED)[one.key][0], words(one.key), f"{share.mean:.2%}", _kept(one.verdict), answer,
                      f"{one.gain.low:+.2%} to {one.gain.high:+.2%}" if isfinite(one.gain.low) else "-"))
     where = (f"on {(found.best.replicas or 1) - 1:,}" if fewer else
-             f"at {found.best.offered * scale_of(found.around.top + 1):,.4g} requests/s")
+             f"at {a_second(found.best.offered * scale_of(found.around.top + 1))}")
     there = "there" if fewer else "at that traffic"
     return Table("What binds: each constraint lifted by itself",
                  ("", "with", f"met by, {where}", "kept", "replicas then" if fewer else "traffic then", "more met"),
@@ -93,8 +91,8 @@ def binding_table(found: Plan) -> Table:
 
 def curve_table(found: Plan) -> Table:
     """Goodput against rate with the replicas of the answer."""
-    rows = [(f"{row['offered']:,.4g}", f"{row['per_replica']:,.4g}", f"{row['goodput']:,.4g}",
-             f"{row['attainment']:.2%}", _ms(row["p99_ttft_ms"]), _ms(row["p99_tpot_ms"]),
+    rows = [(plainly(row["offered"], 4), plainly(row["per_replica"], 4), plainly(row["goodput"], 4),
+             f"{row['attainment']:.2%}", _number(row["p99_ttft_ms"]), _number(row["p99_tpot_ms"]),
              FOLLOWS[row["follows"]], row["mark"]) for row in curve_rows(found)]
     seeds = found.question.seeds
     first = f" All of the first seed, where the knee rests on all {seeds}." if seeds > 1 else ""
@@ -126,7 +124,7 @@ def cost_table(found: Plan) -> Table:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.3g}"
+    return "-" if value is None else plainly(value)
 
 
 def _tokens(pool: int) -> str:
@@ -140,10 +138,11 @@ def layout_table(found: Plan) -> Table:
         if layout.replicas is None:
             rows.append((layout.name, *"------"))
             continue
-        setup, hourly = layout.runs.traffic.setup, spent(layout, found.question.scenario)
+        setup, hourly = layout.runs.traffic.setup, spent(layout, found.question.scenario) or 0.0
         priced = price_of(layout.gpu, found.question.scenario) is not None
-        rows.append((layout.name, f"{layout.replicas:,}", f"{layout.gpus:,}", f"{'$' if priced else ''}{hourly:,.4g}",
-                     f"{layout.sample().good / (layout.gpus or 1):,.4g}",
+        rows.append((layout.name, f"{layout.replicas:,}", f"{layout.gpus:,}",
+                     f"{'$' if priced else ''}{plainly(hourly, 4)}",
+                     plainly(layout.sample().good / (layout.gpus or 1), 4),
                      _tokens(setup.deployment.kv_capacity_tokens), setup.cost.name))
     return Table("Layouts, the cheapest first", ("a replica", "replicas", "GPUs", "an hour", "goodput a GPU",
                                                  "KV tokens a replica", "cost model"), tuple(rows),

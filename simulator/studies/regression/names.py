@@ -73,7 +73,7 @@ def belongs(name: str, wanted: str) -> bool:
 def check(name: str) -> str:
     """The name, if it is one of a metric, or of all of its statistics. Raises InputError with the nearest one."""
     if metric_of(name) is None:
-        raise InputError(f"unknown metric '{name}'{hint(name)}: `batchsim run --json` shows all names")
+        raise InputError(f"unknown metric '{name}'{hint(name)} (`batchsim run --json` shows all names)")
     return name
 
 

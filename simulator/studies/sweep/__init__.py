@@ -21,7 +21,7 @@ from simulator.scenarios.held import held
 from simulator.setup import cost_of
 from simulator.studies.campaign import RETRIES, Backend, Failure, Found, Store, campaign
 from simulator.studies.campaign.running import Told
-from simulator.studies.differences import Difference
+from simulator.studies.differences import UNMEASURED, Difference
 from simulator.studies.sweep.loads import pareto
 from simulator.studies.sweep.means import averaged
 from simulator.studies.sweep.records import Record, efficiency, knob_of, record, summary
@@ -59,6 +59,16 @@ class Sweep:
         names = dict.fromkeys(name for variant in self.variants.values() for name in variant.values)
         return {key: record(outcome.value, _values(self.variants[key], names, outcome), self.variants[key].number)
                 for key, outcome in self.outcomes.items() if isinstance(outcome, Found)}
+
+    @property
+    def given(self) -> Record | None:
+        """The record of the scenario as it was given, where that is one of the points."""
+        return next((each for key, each in self._found.items() if not self.variants[key].values), None)
+
+    @property
+    def unmeasured(self) -> str | None:
+        """Of which differences nobody knows how far chance moves them; None where all have intervals."""
+        return UNMEASURED if len(self.records) > 1 and not self.replications else None
 
     def differences(self) -> list[Difference]:
         """Every point beside the first one, with intervals; none where each is run once."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from cost_models import CostModel, CostModelError
 from simulator.account import Account
 from simulator.counting import counted
-from simulator.facts import source_of, trust_in
+from simulator.facts import of_two_kinds, source_of, trust_in
+from simulator.haste import too_hasty
+from simulator.scenario import Scenario
 from simulator.setup import cost_of
-from simulator.studies.differences import UNMEASURED
 from simulator.studies.sweep import Sweep
 from simulator.studies.sweep.loads import loads, pareto
 from simulator.studies.sweep.means import averaged
@@ -27,6 +29,8 @@ WEIGHED = {"request_goodput": ("Most goodput", " requests/s"), "output_throughpu
 """The figures whose best points are named, where any point has them."""
 COUNTS_ALL = "request_goodput"
 """The one that counts who is not served as badly served, so that every point may be its best."""
+MOST_LOADS = 3
+"""Loads whose best points are named; a sweep of more is answered by its table."""
 MOST_NAMED = 5
 """Points that reject requests, and notes on what was done to traces, in the warnings."""
 
@@ -42,16 +46,36 @@ def account(found: Sweep) -> Account:
 
 
 def _best(records: list[Record]) -> Iterator[str]:
+    """A sentence a figure; of several loads with alternatives, the best of each."""
+    kinds = _by_load(records)
     for name, (words, unit) in WEIGHED.items():
-        rivals = records if name == COUNTS_ALL else serve_most(records)
-        measured = [each for each in rivals if each.get(name) is not None]
-        if measured:
-            best = (min if less_is_better(name) else max)(each[name] for each in measured)
-            first, *others = [each for each in measured if f"{each[name]:.4g}" == f"{best:.4g}"]
-            equals = f", and with {len(others):,} more" if others else ""
-            among = ", among those that serve the largest share of their requests" if len(rivals) < len(records) else ""
-            cost = _at_what_cost(first)
-            yield f"{words}: {number(best)}{unit} with {_values(first, records)}{cost}{equals}{among}."
+        told = [best for of_load in kinds if (best := _best_of(of_load, records, name, unit))]
+        left = f"; {counted(len(told) - MOST_LOADS, 'more load')} in the table" if len(told) > MOST_LOADS else ""
+        if told:
+            yield f"{words}{' of each load' * (len(kinds) > 1)}: {'; '.join(told[:MOST_LOADS])}{left}."
+
+
+def _by_load(records: list[Record]) -> list[list[Record]]:
+    """The points that are alternatives to each other; all together where none are."""
+    if not has_rivals(records):
+        return [records]
+    found = dict[str, list[Record]]()
+    for load, each in zip(loads(records), records, strict=True):
+        found.setdefault(load, []).append(each)
+    return list(found.values())
+
+
+def _best_of(of_load: list[Record], records: list[Record], name: str, unit: str) -> str:
+    """The best figure of these points and who has it; empty where none has any."""
+    rivals = of_load if name == COUNTS_ALL else serve_most(of_load)
+    measured = [each for each in rivals if each.get(name) is not None]
+    if not measured:
+        return ""
+    best = (min if less_is_better(name) else max)(each[name] for each in measured)
+    first, *others = [each for each in measured if f"{each[name]:.4g}" == f"{best:.4g}"]
+    equals = f", and with {len(others):,} more" if others else ""
+    among = ", among those that serve the largest share of their requests" if len(rivals) < len(of_load) else ""
+    return f"{number(best)}{unit} with {_values(first, records)}{_at_what_cost(first)}{equals}{among}"
 
 
 def _at_what_cost(each: Record) -> str:
@@ -82,6 +106,13 @@ def _facts(found: Sweep) -> Iterator[str]:
         yield from (source_of(cost), *trust_in(cost))
 
 
+def _too_hasty(scenario: Scenario) -> list[str]:
+    """Its objectives that no step is short enough for; none of a point that has no cost model, and so failed."""
+    with suppress(CostModelError, OSError):
+        return list(too_hasty(scenario.goodput, cost_of(scenario)))
+    return []
+
+
 def costs(found: Sweep) -> list[CostModel]:
     """The cost models of all points, each once."""
     known: dict[str, CostModel] = {}
@@ -101,12 +132,31 @@ def _warnings(found: Sweep) -> Iterator[str]:
 def remarks(found: Sweep) -> Iterator[str]:
     """What a reader of the points must know, besides which of them failed."""
     yield from _rejected(averaged(found.records))
-    yield from list(dict.fromkeys(filter(None, (each.get("trace_notes") for each in found.records))))[:MOST_NAMED]
+    yield from islice(_noted(averaged(found.records)), MOST_NAMED)
     outside = sum(each.get("out_of_range_steps") or 0 for each in found.records)
     if outside:
         yield f"{counted(outside, 'step')} outside the measured range of the cost model, over all points"
-    if len(found.records) > 1 and not found.replications:
-        yield UNMEASURED
+    yield from dict.fromkeys(line for each in found.outcomes.values() for line in _too_hasty(each.scenario))
+    if (told := of_two_kinds(costs(found), "The points are compared")) and not _varies(found, "cost_model"):
+        yield told
+    if found.unmeasured:
+        yield found.unmeasured
+
+
+def _noted(records: list[Record]) -> Iterator[str]:
+    """What was done to the traces; of which point, where it was not done to all."""
+    notes = dict[str, list[Record]]()
+    for each in records:
+        if each.get("trace_notes"):
+            notes.setdefault(each["trace_notes"], []).append(each)
+    for told, (first, *others) in notes.items():
+        more = f" and {counted(len(others), 'more point')}" if others else ""
+        yield told if len(others) + 1 == len(records) else f"{told}: with {_values(first, records)}{more}"
+
+
+def _varies(found: Sweep, name: str) -> bool:
+    """Whether a name is one of those that were varied, and does not just follow from them."""
+    return any(name in variant.values for variant in found.variants.values())
 
 
 def _rejected(records: list[Record]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from simulator.studies.differences import Difference
 from simulator.studies.sweep import Sweep
 from simulator.studies.sweep.loads import loads, pareto
 from simulator.studies.sweep.means import averaged
-from simulator.studies.sweep.records import Record, efficiency, varied
+from simulator.studies.sweep.records import Record, efficiency, values_of, varied
 from simulator.studies.sweep.served import TENANT, TOLD, serve_most, share_unserved, tenants_of, unserved
 from simulator.studies.sweep.variants import shown
 from simulator.studies.sweep.words import points
@@ -28,6 +28,8 @@ LIMIT = "limit: what stops the queue most, and in which share of the time."
 BEST = " * in the Pareto set: no other point{} has more output tok/s for each user and for each GPU."
 IN_PART = " Who leaves a larger share of the requests unserved than another one is not in it."
 FAIR = "met: share of its requests that were answered and met its objectives."
+AS_GIVEN = " (as given)"
+"""Of the point that a search starts from: its values may lie beyond what is searched."""
 NOTICED = 0.005
 """The share from which on a limit is told."""
 
@@ -39,13 +41,20 @@ def table(found: Sweep) -> Table:
     columns = {name: label for name, label in COLUMNS.items() if any(each.get(name) is not None for each in records)}
     columns |= {name: label for name, label in EVENTS.items() if any(each.get(name) for each in records)}
     lost = ("not served",) if any(map(unserved, records)) else ()
-    rows = [(*(shown(each.get(name)) for name in names), *(number(each.get(name)) for name in columns),
+    given = None if found.given is None else values_of(found.given)
+    rows = [(*_named(each, names, given), *(number(each.get(name)) for name in columns),
              *(share_unserved(each) for _ in lost), *_efficiency(each), _limit(each), *(["*" if best else ""] * rivals))
             for each, best in zip(records, pareto(records), strict=True)]
     header = (*names, *columns.values(), *lost, "tok/s/user", "tok/s/GPU", "limit", *([""] * rivals))
     runs = f", the mean of {found.replications}" if found.replications else ""
     return Table(f"{points(records)}{runs}", header, tuple(rows), _note(records) if rows else "nothing was measured",
                  names[1:])
+
+
+def _named(each: Record, names: Sequence[str], given: Record | None) -> tuple[str, ...]:
+    """The values of a point, the first of them with a word if they are those of the scenario as given."""
+    first, *others = (shown(each.get(name)) for name in names) if names else ("",)
+    return (f"{first}{AS_GIVEN if values_of(each) == given else ''}", *others)[:len(names)]
 
 
 def has_rivals(records: Sequence[Record]) -> bool:

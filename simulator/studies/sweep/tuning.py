@@ -30,6 +30,7 @@ Space = Mapping[str, Sequence[Any] | Span]
 """What each name may be: one of a list, or anything between the two numbers of a tuple."""
 ROUND = 8
 TRIALS = 40
+OTHERS = "how far chance moves the differences between the other points was not measured"
 WIDE = 16
 """A span is searched by factors, and not by steps, if its ends are so many times apart."""
 
@@ -55,6 +56,11 @@ class Tuned(Sweep):
         found = {key: value for key in self.outcomes if (value := worth(self, key)) is not None}
         return max(found, key=lambda key: found[key], default=None)
 
+    @property
+    def unmeasured(self) -> str | None:
+        """That of all points but the best, if this was run again."""
+        return super().unmeasured if self.again is None else OTHERS
+
     def account(self) -> Account:
         """That of the sweep, the best point first."""
         told = super().account()
@@ -71,7 +77,8 @@ class Tuned(Sweep):
         shown = {each: f"{abs(value):,.4g}" for each in self.outcomes if (value := worth(self, each)) is not None}
         alike = sum(value == shown[key] for value in shown.values()) - 1
         more = f", and {alike:,} more that show{'s' * (alike == 1)} as much" if alike else ""
-        return f"Best {words(self.objective)}: {shown[key]} with {key}{more}."
+        which = f"with {key}" if self.variants[key].values else "for the scenario as given"
+        return f"Best {words(self.objective)}: {shown[key]} {which}{more}."
 
 
 def tune(space: Space, *, trials: int = TRIALS, objective: str | None = None, seed: int = 0,

@@ -37,6 +37,20 @@ def test_full_steps_and_what_prompts_add(pool: int, at_once: int, limit: str) ->
     assert "prompts add" in bound.told()
 
 
+def test_what_is_worked_off_at_the_end_is_told_apart_from_traffic_that_goes_on() -> None:
+    """A us of work each, one at a time, and a us to answer the last one: 3 us in 1.8 us, and 2.5 a us if it goes on."""
+    asked = {"kv_capacity_tokens": 100_000, "knobs": {"max_num_seqs": 1}}
+    cost = Affine(base=10, per_row=0, per_token=0, context_div=1 << 40)
+    few = bound_of([(at * 400, 1, 100) for at in range(3)], cost, **asked)
+    assert (few.replicas, few.lasting) == (2, 3)
+    assert few.told().startswith("Throughput alone asks for 3 or more if traffic goes on at this rate, and for 2 or "
+                                 "more if these requests are all, whose backlog may be worked off at the end: at most")
+    many = bound_of([(at * 500, 1, 100) for at in range(11)], cost, **asked)
+    assert (many.replicas, many.lasting) == (2, 2)
+    assert many.told().startswith("Throughput alone asks for 2 or more: at most 1 sequence runs at once")
+    assert bound_of([(0, 1, 100)] * 3, cost, **asked).lasting == 3
+
+
 def test_few_requests_bound_themselves() -> None:
     bound = bound_of([(0, 100, 5), (10, 100, 5)], Affine())
     assert (bound.at_once, bound.limit) == (2, "requests")

@@ -15,15 +15,18 @@ from worlds import Affine, trace_of
 
 import simulator as sim
 from cost_models import Constant, StepShape
+from simulator.counting import plainly
 from simulator.lagging import lag
 from simulator.scenario import Scenario
 from simulator.statistics import Interval, share_interval
+from simulator.studies.capacity import tables
 from simulator.studies.capacity.changes import ShortPrompts, faster, words
 from simulator.studies.capacity.doubt import reason, remedies, requests_needed
 from simulator.studies.capacity.following import outstanding, served, warm_from
 from simulator.studies.capacity.lab import notch_of, scale_of
 from simulator.studies.capacity.objectives import (
     Objective,
+    a_second,
     limits_that_would_do,
     objectives_of,
     percent,
@@ -33,7 +36,7 @@ from simulator.studies.capacity.question import REPLICATIONS, question_of
 from simulator.studies.capacity.sample import Sample, sample, sample_of
 from simulator.studies.capacity.search import fewest, highest
 from simulator.studies.capacity.traffic import Traffic, is_random, with_seeds
-from simulator.studies.capacity.verdict import fewest_requests, share_of, verdict_of
+from simulator.studies.capacity.verdict import Verdict, fewest_requests, share_of, verdict_of
 from simulator.studies.capacity.windows import cut, merged, shares, worst
 from simulator.studies.capacity.work import work_of
 from simulator.timeline import Timeline
@@ -324,6 +327,28 @@ def test_what_would_be_sure_is_told() -> None:
     assert lower == "of these requests 50% is sure to be met, in place of 70%"
     assert remedies(Interval(0.0, 0.9, 1.0), 0.9, 20)[0].startswith("no trace is long enough")
     assert len(remedies(Interval(0.0, 0.9, 1.0), 0.9, 20)) == 1
+
+
+def test_a_number_many_times_too_large_is_no_power_of_ten() -> None:
+    """960,000 in place of 615 requests; and limits, latencies and rates alike."""
+    found, slow = Interval(0.9789, 0.9902, 0.9999), Objective({"ttft": 10000, "tpot": 0.5}, 0.99)
+    assert ", 1,561 times as many, would do" in remedies(found, 0.99, 615)[0]
+    assert str(slow) == "TTFT <= 10,000 ms and TPOT <= 0.5 ms"
+    assert [plainly(value) for value in (5871.2, 99.96, 0.01234, -1e6)] == ["5,871", "100", "0.0123", "-1,000,000"]
+
+
+@pytest.mark.parametrize(("interval", "follows", "kept"), [
+    ((0.995, 0.998, 1.0), True, "yes"), ((0.98, 0.992, 1.0), None, "yes, not for sure"),
+    ((0.956, 0.976, 0.996), None, "no, not for sure"), ((0.9, 0.95, 0.98), True, "no"),
+    ((0.995, 0.998, 1.0), False, "no, the backlog grows")])
+def test_a_table_tells_what_was_seen_and_whether_it_is_sure(interval: tuple[float, float, float], follows: bool | None,
+                                                            kept: str) -> None:
+    assert tables._kept(Verdict((Interval(*interval),), (0.99,), follows)) == kept
+
+
+def test_one_request_a_second_is_no_plural() -> None:
+    assert [a_second(rate) for rate in (1, 0.99999, 1.001, 0.5)] == [
+        "1 request/s", "1 request/s", "1.001 requests/s", "0.5 requests/s"]
 
 
 def test_of_nobody_nothing_is_told() -> None:

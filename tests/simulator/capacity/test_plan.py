@@ -246,8 +246,8 @@ def test_what_is_better_by_chance_does_not_bind() -> None:
     doubtful = replace(cap, gain=Interval(-0.01, 0.02, 0.05, 0.9))
     about = replace(found.around, relaxed=(doubtful,))
     told = list(binding(found.best, about))
-    assert told == ["Whether batch cap binds cannot be told: without it the answer is better, but no more of the same "
-                    "requests meet their limits than chance may explain."]
+    assert told == ["Whether what binds is batch cap cannot be told: without that the answer is better, but no more of "
+                    "the same requests meet their limits than chance may explain."]
 
 
 def test_too_few_gpus_are_told_with_what_comes_nearest() -> None:
@@ -329,7 +329,7 @@ def test_tenants_with_limits_of_their_own_are_judged_apart() -> None:
     trace = replace(evenly(2 * SERVICE), tenant=("chat", "batch") * 100)
     strict = sim.plan(trace, classes={"batch": {"e2el": 4000}}, **{**ONE_AT_A_TIME, "goodput": {"e2el": MS}})
     assert strict.replicas == 1
-    assert [str(each) for each in strict.question.objectives] == ["E2EL <= 40 ms", "E2EL <= 4000 ms for batch"]
+    assert [str(each) for each in strict.question.objectives] == ["E2EL <= 40 ms", "E2EL <= 4,000 ms for batch"]
     assert strict.best.sample().asked == (100, 100)
 
 
@@ -375,6 +375,7 @@ def test_faster_traffic_is_the_same_requests_closer_together() -> None:
 @pytest.mark.parametrize(("asked", "said"), [
     ({"goodput": {}}, "a plan needs an objective: give --goodput"),
     ({"attainment": 1}, "attainment must be below 1, not 1"),
+    ({"attainment": 99.5}, "attainment is a share below 1, not 99.5: did you mean 0.995?"),
     ({"confidence": 0}, "confidence must be above 0, not 0"),
     ({"find": "replica"}, "unknown answer to find 'replica': did you mean 'replicas'?"),
     ({"load": "saturated"}, "a plan needs requests that come over time: --load saturated has none"),
