@@ -15,7 +15,7 @@ from simulator.studies.capacity.layout import ALONE, FLAT_OUT, Layout
 from simulator.studies.capacity.objectives import Objective, a_second, count, percent
 from simulator.studies.capacity.question import Question
 from simulator.studies.capacity.sample import Sample
-from simulator.studies.capacity.traffic import RANDOM_ROUTERS, Probe
+from simulator.studies.capacity.traffic import RANDOM_ROUTERS, Probe, Traffic
 from simulator.studies.capacity.verdict import Verdict, distinct, fewest_requests, verdict_of
 
 FARTHEST = 16
@@ -136,7 +136,7 @@ def _explain(layout: Layout, most: int, guess: int, *, allowed: bool) -> None:
     lab = layout.runs
     layout.why_not = (_too_few_warm(layout, most) or _in_doubt(layout, most, f"with {count(most)}") or
                       f"{_all_of(most, lab.traffic.helpful, allowed=allowed)}: {shortfall(lab.verdict(most))}"
-                      f"{_by_chance(lab.traffic.scenario.router, allowed=allowed)}")
+                      f"{by_chance(lab.traffic, most, allowed=allowed)}")
     if not _too_slow_alone(layout) and (allowed or not layout.in_doubt):
         layout.nearest += _near(layout, most, guess)
 
@@ -150,9 +150,10 @@ def _all_of(most: int, helpful: int, *, allowed: bool) -> str:
             f"1 replica, all that is {whose}, is too few")
 
 
-def _by_chance(router: str, *, allowed: bool) -> str:
-    """That more replicas than requests may help, too, where the router draws one; the GPUs are a bound of their own."""
-    return "" if allowed or router not in RANDOM_ROUTERS else (
+def by_chance(traffic: Traffic, most: int, *, allowed: bool) -> str:
+    """That requests may share replicas of which there is one for each, where the router draws one."""
+    router = traffic.scenario.router
+    return "" if allowed or router not in RANDOM_ROUTERS or most < len(traffic.setup.trace) else (
         f"; router {router} may send two requests to one of them, however many there are: --router least-outstanding "
         "does not")
 

@@ -13,6 +13,7 @@ from cost_models import Constant
 from simulator.replication import MOST_REPLICAS
 from simulator.routing import ROUTERS
 from simulator.scenario import Scenario
+from simulator.studies.capacity.solving import by_chance
 from simulator.studies.capacity.traffic import RANDOM_ROUTERS, Traffic
 from traces import Trace
 
@@ -67,12 +68,20 @@ def test_no_more_are_of_help_than_requests_unless_chance_or_who_tries_again_shar
     assert Traffic([Scenario(trace, router=router, max_retries=1)]).helpful == MOST_REPLICAS
 
 
-def test_a_router_that_draws_is_told_to_share_where_replicas_do_not_suffice() -> None:
-    """Forty at a time, of which some meet however many replicas there are; three allowed are a bound of their own."""
+@pytest.mark.parametrize("router", ROUTERS)
+def test_only_a_router_that_draws_is_told_to_share_and_where_there_is_one_for_each(router: str) -> None:
+    traffic = Traffic([Scenario(conversations(1), router=router)])
+    told = by_chance(traffic, traffic.requests, allowed=False)
+    assert told == (f"; router {router} may send two requests to one of them, however many there are: --router "
+                    "least-outstanding does not" if router in RANDOM_ROUTERS else "")
+    assert by_chance(traffic, traffic.requests - 1, allowed=False) == ""
+    assert by_chance(traffic, traffic.requests, allowed=True) == ""
+
+
+def test_fewer_replicas_than_requests_must_be_shared_under_any_router() -> None:
+    """Forty come at a time, to 32 replicas at most."""
     trace = trace_of([(at // 40 * 100 * STEP, 3, 4) for at in range(400)])
-    asked: dict[str, Any] = {"policy": "static", "settings": {"max_batch_size": 1}, "cost_model": Constant(STEP),
-                             "goodput": {"e2el": 40.0}, "attainment": 0.99, "replications": 1, "router": "random"}
-    told = sim.plan(trace, **asked).best.why_not
-    assert told.endswith("; router random may send two requests to one of them, however many there are: --router "
-                         "least-outstanding does not")
-    assert "may send two" not in sim.plan(trace, max_gpus=3, **asked).best.why_not
+    told = sim.plan(trace, policy="static", settings={"max_batch_size": 1}, cost_model=Constant(STEP),
+                    goodput={"e2el": 40.0}, attainment=0.99, replications=1, router="random").best.why_not
+    assert told.startswith("32 replicas, the most that are tried ")
+    assert "may send two" not in told
