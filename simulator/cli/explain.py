@@ -35,7 +35,8 @@ LEDGER_FIGURES = {name: f"ledger-{name}.svg" for name in ("slots", "tokens", "kv
 FIGURES = ("strip.svg", *LEDGER_FIGURES.values(), "paging.svg", "contention.svg", "exhaustion.svg")
 
 UNUSED = {"rate_scale": "--request-rate sets the load of the last two questions, and everything else is saturated",
-          "error_band": "run, compare and plan give it", "isolation": "a run tells it: batchsim run --isolation"}
+          "error_band": "run, compare and plan give it", "isolation": "a run tells it: batchsim run --isolation",
+          "prices": "a run tells the bill, and a plan what a million tokens cost"}
 
 
 @with_flags

@@ -37,7 +37,8 @@ FINDINGS, FIGURE = "why.json", "ladder.svg"
 QUIET = ("quiet", "json", "debug")
 """Flags that change no run."""
 UNUSED = {"error_band": "a factor of two runs has none: run, compare and plan give it",
-          "isolation": "a run tells it: batchsim run --isolation"}
+          "isolation": "a run tells it: batchsim run --isolation",
+          "prices": "a factor of two runs has none: a run tells the bill, and a plan what a million tokens cost"}
 
 
 @with_flags

@@ -32,6 +32,10 @@ REFUSED = [
                                  "h100-80=DOLLARS"),
     ("compare --gpu l40s --prices h100-80=2,a100-80=1", "--prices has no effect: there is none of l40s, the GPU of "
                                                         "this run: give --prices l40s=DOLLARS"),
+    ("explain --prices h100-80=2", "--prices has no effect: a run tells the bill, and a plan what a million tokens "
+                                   "cost"),
+    ("why --prices h100-80=2", "--prices has no effect: a factor of two runs has none: a run tells the bill, and a "
+                               "plan what a million tokens cost"),
     ("baseline save --cooldown 3", "--cooldown has no effect: without autoscale there are as many replicas as replicas "
                                    "says"),
     ("compare --scheduler-overhead tgi:1,1", "--scheduler-overhead has no effect: it is that of tgi, and the policy is "
