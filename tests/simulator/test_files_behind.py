@@ -18,7 +18,7 @@ from simulator.documents import short_digest
 from simulator.errors import FileChanged, InputError
 from simulator.policies.beside import _imported as looked_into
 from simulator.policies.beside import beside
-from simulator.policies.loading import modules_run
+from simulator.policies.loading import code_run
 from simulator.scenario import Scenario
 from simulator.scenarios import named, read_scenario
 from simulator.scenarios.held import files_of
@@ -175,7 +175,7 @@ def test_what_ran_is_what_a_result_tells_of() -> None:
     first = sim.simulate("azure-conv-2023", f"{name}:Mine", num_prompts=5)
     assert dict(first.setup.files) == {each: digest(each) for each in ("my.py", "helper_told.py")}
     ran = digest("helper_told.py")
-    assert modules_run("my.py") == {"helper_told.py": ran}
+    assert code_run("my.py", digest("my.py")) == {"my.py": digest("my.py"), "helper_told.py": ran}
     write("helper_told.py", "CAP = 400\n")
     with pytest.raises(FileChanged, match=r"^helper_told\.py has changed since it was first read"):
         sim.simulate("azure-conv-2023", f"{name}:Mine", num_prompts=5)
