@@ -27,7 +27,7 @@ CHANGES: dict[Change, str] = {
                "again",
     "gone": "was there when it was first read, and is not here now: restore it, or have it on every machine that runs "
             "points",
-    "new": "was not there when the policy that imports it was first read: take it away, or begin again",
+    "new": "was not there when the policy that imports it was first read: take it away, or begin again in a new Python",
     "run": "has changed since it was first read, and Python runs a module once: restore it, or begin again in a new "
            "Python"}
 

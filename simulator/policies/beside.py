@@ -22,7 +22,7 @@ INSTALLED = {"site-packages", "dist-packages"}
 """Folders with what others wrote."""
 MOST_MODULES = 64
 MOST_READ = 256 << 10
-"""Bytes of source that are looked into; it takes some 50 ms."""
+"""Bytes of source that are looked into; it takes some tens of ms, once."""
 ALL = "*"
 
 Import = tuple[int, str]

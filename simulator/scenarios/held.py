@@ -71,7 +71,8 @@ def unchanged(scenario: Scenario, *names: str) -> Iterator[None]:
     """
     fields = {name: getattr(scenario, name) for name in names or unread(scenario)}
     _check(scenario, fields)
-    before = {path: as_it_is(path) for path in chain(*paths_of(fields).values()) if path not in scenario.files}
+    before = {path: as_it_is(path) for path in chain(*paths_of(fields, scenario.files).values())
+              if path not in scenario.files}
     try:
         yield
     except Exception:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -52,19 +52,21 @@ def altered(fields: Mapping[str, Any], held: Mapping[str, str]) -> Iterator[tupl
 
     A module that a policy would import now, and that was not there, is one of them.
     """
-    now = paths_of(fields)
     for name, paths in paths_of(fields, held).items():
-        new = [path for path in now[name] if path not in held] if name == "policy" and held.keys() & paths[:1] else []
-        found = ((path, how) for path in (*paths, *new) if (how := _change(path, held.get(path), path in new)))
-        yield from ((name, *each) for each in islice(found, 1))
+        known = ((name, path, how) for path in paths if path in held and (how := _change(path, held[path])))
+        yield from islice(chain(known, _new(paths, held) if name == "policy" else ()), 1)
 
 
-def _change(path: str, was: str | None, new: bool) -> Change | None:
-    """How a file is not what it was; None where it is, or where that is not known."""
-    if was is None:
-        return "new" if new and digest_now(path, large=False) else None
+def _change(path: str, was: str) -> Change | None:
     now = digest_now(path)
     return None if now == was else "gone" if now is None else "changed"
+
+
+def _new(code: list[str], held: Mapping[str, str]) -> Iterator[tuple[str, str, Change]]:
+    """Modules that a policy whose file is held would import now, and that are not held with it."""
+    if code and code[0] in held:
+        yield from (("policy", path, "new") for path in beside(code[0])
+                    if path not in held and digest_now(path, large=False))
 
 
 def _trace_files(given: Any) -> Iterator[str]:
@@ -150,7 +152,7 @@ def digest_of(path: str) -> str | None:
     stat = place.stat()
     if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) < RECENT_NS:
         return _digest(str(place))    # a coarse clock may give the next change the same time
-    return _known_digest(str(place.resolve()), *_times(stat))
+    return _known_digest(os.path.abspath(place), *_times(stat))
 
 
 @lru_cache(maxsize=1024)
