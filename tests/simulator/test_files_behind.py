@@ -106,6 +106,13 @@ def test_imports_are_followed_by_what_the_sources_say() -> None:
     assert beside(str(Path("own/p.py").resolve())) == tuple(str(Path(f"own/{name}.py").resolve()) for name in known)
 
 
+def test_what_lies_above_the_folder_of_the_policy_is_not_beside_it() -> None:
+    write("own/pkg/__init__.py", "from ..near import A\nfrom ...far import B\n")
+    for name in ("own/near.py", "own/far.py", "far.py"):
+        write(name, "")
+    assert beside(write("own/p.py", "import pkg\n")) == ("own/near.py", "own/pkg/__init__.py")
+
+
 @pytest.mark.parametrize("source", ["import (", "import helper\0", "# -*- coding: nonsense -*-\nimport helper",
                                     "(" * 500 + "import helper"])
 def test_a_source_that_is_none_has_nothing_behind_it(source: str) -> None:

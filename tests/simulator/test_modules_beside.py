@@ -15,8 +15,8 @@ from simulator.documents import short_digest
 from simulator.errors import FileChanged, InputError
 from simulator.policies.loading import load_policy
 from simulator.scenario import Scenario
-from simulator.scenarios import read_scenario
-from simulator.scenarios.held import held
+from simulator.scenarios import read_scenario, record
+from simulator.scenarios.held import held, unchanged
 from simulator.setup import prepare
 from simulator.studies.campaign.kept import identity
 from simulator.studies.campaign.running import campaign
@@ -176,6 +176,9 @@ def test_a_record_tells_of_what_ran_also_where_that_is_gone() -> None:
     gone()
     for each in (result, sim.run(asked().but(policy=load_policy("p.py:Mine")()))):
         assert json.loads(each.to_json())["scenario"]["files"] == files
+    write("p.py", Path("p.py").read_text() + "# never run\n")
+    files["p.py"] = digest("p.py")
+    assert record(Scenario(policy="p.py:Mine"), files)["files"] == files
 
 
 def test_a_policy_is_the_same_by_whichever_path_it_was_first_run() -> None:
@@ -193,6 +196,17 @@ def test_two_policies_of_a_folder_have_their_own_modules() -> None:
     two = write("q.py", POLICY.format(imports="import other")) + ":Mine"
     assert set(held(one.but(policy=two)).files) == {"q.py", "other.py"}
     assert set(held(one.but(policy=two), one.files).files) == {"q.py", "other.py"}
+    with unchanged(one.but(policy=two)):    # of which nothing is held yet
+        pass
+
+
+def test_what_its_reader_tells_of_is_left_to_it() -> None:
+    write("h.py", "CAP = 2\n")
+    Path("r.json").write_text(sim.run(asked()).to_json())
+    for each in ("p.py", "h.py"):
+        Path(each).unlink()
+    with pytest.raises(InputError, match=r"^policy file p\.py: No such file or directory$"):
+        load_policy(str(read_scenario("r.json").scenario().policy))
 
 
 def test_a_check_tells_of_modules_that_only_one_side_imports() -> None:
