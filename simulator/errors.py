@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import cost_models
 from cost_models.base import on_one_line
@@ -19,13 +20,21 @@ class FileChanged(InputError):
     """A file that a scenario names is not what it was when it was first read, so that runs would not go together."""
 
 
-def file_changed(path: str, *, gone: bool = False) -> FileChanged:
-    """The complaint about this file; `gone`: there is none where one looks now, maybe on another machine."""
-    if gone:
-        return FileChanged(f"{path} was there when it was first read, and is not here now: restore it, or have it on "
-                           "every machine that runs points")
-    return FileChanged(f"{path} has changed since it was first read, and what is done with it must go together: "
-                       "restore it, or begin again")
+Change = Literal["changed", "gone", "new", "run"]
+"""What can be with a file: it has changed, is not here now, was not there, or is run by this process as it was."""
+CHANGES: dict[Change, str] = {
+    "changed": "has changed since it was first read, and what is done with it must go together: restore it, or begin "
+               "again",
+    "gone": "was there when it was first read, and is not here now: restore it, or have it on every machine that runs "
+            "points",
+    "new": "was not there when the policy that imports it was first read: take it away, or begin again in a new Python",
+    "run": "has changed since it was first read, and Python runs a module once: restore it, or begin again in a new "
+           "Python"}
+
+
+def file_changed(path: str, how: Change = "changed") -> FileChanged:
+    """The complaint about this file."""
+    return FileChanged(f"{path} {CHANGES[how]}")
 
 
 class PolicyError(RuntimeError):

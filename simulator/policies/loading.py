@@ -1,4 +1,8 @@
-"""Loading a policy of one's own from a Python file, named FILE.py:CLASS. It knows no policy and runs none."""
+"""Loading a policy of one's own from a Python file, named FILE.py:CLASS. It knows no policy and runs none.
+
+A module beside the file belongs to the process from when a policy first runs with it: Python runs it once, maybe later,
+and no other content of it is taken. It cannot know that a module was imported by others before that, and edited since.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,9 @@ LOG = logging.getLogger(__name__)
 PREFIX = "batchsim_policy_"
 """Modules made from policy files are called so; it tells a user's fault from ours."""
 _RUN: dict[str, str] = {}
-"""Digests of modules beside policy files, by path, as they were run: Python runs each once, whatever becomes of it."""
+"""Digests of modules beside policy files, by where they really are, as this process runs them."""
+_BEHIND: dict[str, dict[str, str]] = {}
+"""By the name of a policy file's module, the digests of those beside it, by path in its folder, as they were then."""
 
 
 def load_policy(reference: str, digest: str | None = None) -> type[Policy]:
@@ -60,14 +66,21 @@ def fault_in_policy_file(error: BaseException) -> str | None:
     return None
 
 
-def digest_run(kind: type[Policy]) -> str:
+def content_run(kind: type[Policy]) -> str:
     """The digest of the content that was run, for a class from a policy file."""
     return kind.__module__.removeprefix(PREFIX).partition("_")[0]
 
 
-def modules_run(path: str) -> dict[str, str]:
-    """Digests, by path, of the modules beside a policy file that have been run, as they were then."""
-    return {each: _RUN[place] for each in beside(path) if (place := os.path.realpath(each)) in _RUN}
+def code_run(file: str, digest: str) -> dict[str, str]:
+    """Digests by path of a policy file and of the modules beside it, as this process ran them; empty if it did not."""
+    behind = _BEHIND.get(_name(Path(file), digest))
+    folder = Path(file).parent
+    return {} if behind is None else {file: digest, **{str(folder / each): found for each, found in behind.items()}}
+
+
+def digest_run(path: str) -> str | None:
+    """The digest with which this process runs a module beside a policy file; None if it has run none with it."""
+    return _RUN.get(os.path.realpath(path))
 
 
 def _module_of(path: Path, digest: str | None) -> ModuleType:
@@ -91,36 +104,41 @@ def _name(path: Path, digest: str) -> str:
 def _run(path: Path, source: bytes, name: str) -> None:
     """Run a file's source, by its own `__future__`. It must be in sys.modules meanwhile: dataclasses look there."""
     LOG.info("%s", path)
+    behind = _BEHIND[name] = _digests(path)
     module = sys.modules[name] = ModuleType(name)
     module.__file__ = str(path)
-    before = _digests(path)
     try:
         exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:
-        del sys.modules[name]
+        _give_up(path, name)
         raise InputError(f"policy file {_where(path, error)}: {_told(error)}") from error
     except BaseException:
-        del sys.modules[name]
+        _give_up(path, name)
         raise
-    finally:
-        _note(before)
+    _RUN.update(_really(path, behind))
 
 
 def _digests(path: Path) -> dict[str, str]:
-    """Of the modules beside a policy file, by where they really are."""
+    """Of the modules beside a policy file. Raises FileChanged for one that this process runs as it was before."""
     found = {}
     for each in beside(str(path)):
         with suppress(InputError):
-            found[os.path.realpath(each)] = short_digest(bytes_of(each))
+            found[os.path.relpath(each, path.parent)] = short_digest(bytes_of(each))
+        if digest_run(each) not in (None, found.get(os.path.relpath(each, path.parent))):
+            raise file_changed(each, "run")
     return found
 
 
-def _note(digests: Mapping[str, str]) -> None:
-    """Remember of these modules those that have been run, the first time that they are met."""
-    if digests:
-        files = (getattr(each, "__dict__", {}).get("__file__") for each in list(sys.modules.values()))
-        there = {os.path.realpath(file) for file in files if isinstance(file, str)}
-        _RUN.update((place, digest) for place, digest in digests.items() if place in there and place not in _RUN)
+def _give_up(path: Path, name: str) -> None:
+    """Forget a file that could not be run, but for the modules beside it that were."""
+    del sys.modules[name]
+    files = (getattr(each, "__dict__", {}).get("__file__") for each in list(sys.modules.values()))
+    there = {os.path.realpath(file) for file in files if isinstance(file, str)}
+    _RUN.update((place, digest) for place, digest in _really(path, _BEHIND.pop(name)).items() if place in there)
+
+
+def _really(path: Path, behind: Mapping[str, str]) -> dict[str, str]:
+    return {os.path.realpath(path.parent / each): digest for each, digest in behind.items()}
 
 
 def _where(path: Path, error: BaseException) -> str:

@@ -1,7 +1,8 @@
 """The files of a scenario, held: their digests from when they are first read, and a decline of what changes meanwhile.
 
 A digest belongs to what was read: a file is digested before, and held against that afterwards; of a policy file, the
-very bytes that are run have it. It reads no file but for that.
+very bytes that are run have it. Once the file of a policy is held, the modules beside it are those that are held with
+it: one that vanishes, or that comes later, is a change. It reads no file but for that.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Any
 
 from simulator.errors import file_changed
 from simulator.policies import Policy
-from simulator.policies.loading import digest_run, modules_run
+from simulator.policies.loading import code_run, content_run, digest_run
 from simulator.policies.making import reference_of
 from simulator.scenario import Scenario
-from simulator.scenarios.named import as_it_is, digest_now, digests, paths_of
+from simulator.scenarios.named import altered, as_it_is, digest_now, digests, paths_of
 
 TRACES = ("trace", "mix")
 FILED = (*TRACES, "policy", "model", "cost_model")
@@ -35,20 +36,22 @@ def unread(scenario: Scenario) -> tuple[str, ...]:
     return FILED if scenario.read is None else tuple(name for name in FILED if name not in TRACES)
 
 
-def files_of(scenario: Scenario, names: Sequence[str] = FILED, *, large: bool = True) -> dict[str, str]:
-    """Digests by path of the files that a scenario names in these fields: those that it holds, else as they are now.
+def files_of(scenario: Scenario, names: Sequence[str] = FILED, known: Mapping[str, str] | None = None, *,
+             large: bool = True) -> dict[str, str]:
+    """Digests by path of the files that a scenario names in these fields: those that it holds, else the `known` ones,
+    else as they are now.
 
     Without `large`, what should first be looked at by its reader has none: see `named.digests`.
     """
     fields = {name: named_policy(scenario) if name == "policy" else getattr(scenario, name) for name in names}
-    found = digests(fields, {**scenario.files, **_run_already(scenario)}, large=large)
+    code = _code(scenario)
+    found = digests(fields, {**(known or {}), **scenario.files, **code}, held=code, large=large)
     return {path: digest for each in found.values() for path, digest in each.items()}
 
 
 def held(scenario: Scenario, known: Mapping[str, str] | None = None, *, large: bool = False) -> Scenario:
     """The scenario with the digests of its files: those that it has, those `known`, else as they are now."""
-    scenario = replace(scenario, files={**(known or {}), **scenario.files})
-    return replace(scenario, files=files_of(scenario, large=large))
+    return replace(scenario, files=files_of(scenario, known=known, large=large))
 
 
 def together(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
@@ -68,7 +71,8 @@ def unchanged(scenario: Scenario, *names: str) -> Iterator[None]:
     """
     fields = {name: getattr(scenario, name) for name in names or unread(scenario)}
     _check(scenario, fields)
-    before = {path: as_it_is(path) for path in chain(*paths_of(fields).values()) if path not in scenario.files}
+    before = {path: as_it_is(path) for path in chain(*paths_of(fields, scenario.files).values())
+              if path not in scenario.files}
     try:
         yield
     except Exception:
@@ -81,15 +85,21 @@ def unchanged(scenario: Scenario, *names: str) -> Iterator[None]:
 
 
 def _check(scenario: Scenario, fields: Mapping[str, Any]) -> None:
-    for path in chain(*paths_of(fields).values()):
-        if path in scenario.files and scenario.files[path] != (now := digest_now(path)):
-            raise file_changed(path, gone=now is None)
+    _, *modules = paths_of({"policy": fields.get("policy")}, scenario.files)["policy"] or [""]
+    for path in modules:
+        if digest_run(path) not in (None, scenario.files.get(path)):
+            raise file_changed(path, "run")
+    for _, path, how in altered(fields, scenario.files):
+        raise file_changed(path, "run" if how == "changed" and path in modules and digest_run(path) else how)
 
 
-def _run_already(scenario: Scenario) -> dict[str, str]:
-    """The digests of the policy's code that has been run: of modules beside its file, of the file for an object."""
-    policy = scenario.policy
-    file = named_policy(scenario).rpartition(":")[0]
+def _code(scenario: Scenario) -> Mapping[str, str]:
+    """The digests of the policy's file and modules: as it holds them, of an object as they were run, else as this
+    process ran what is there now; none where that is all new.
+    """
+    policy, file = scenario.policy, named_policy(scenario).rpartition(":")[0]
     if not file.endswith(".py"):
         return {}
-    return modules_run(file) | ({file: digest_run(type(policy))} if isinstance(policy, Policy) else {})
+    if isinstance(policy, Policy):
+        return {file: content_run(type(policy))} | code_run(file, content_run(type(policy)))
+    return scenario.files if file in scenario.files else code_run(file, digest_now(file) or "")

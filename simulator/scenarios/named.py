@@ -7,12 +7,13 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import traces
 from simulator.documents import DIGITS, MOST_BYTES, short_digest
+from simulator.errors import Change
 from simulator.policies.beside import beside
 from traces.spec import files_in_spec
 from traces.standins import OWN, names
@@ -25,23 +26,47 @@ RECENT_NS = 2 * 10 ** 9
 """A file that was changed no longer ago is read anew each time."""
 
 
-def digests(fields: Mapping[str, Any], known: Mapping[str, str] | None = None, *,
+def digests(fields: Mapping[str, Any], known: Mapping[str, str], *, held: Mapping[str, str],
             large: bool = True) -> dict[str, dict[str, str]]:
     """By field, the digest of each file or folder that it names, by its path: the `known` one, else as it is now.
 
     What is not there has none; nor have, unless they are known or `large` is asked for, folders and files of more than
-    256 MiB: until its reader has taken it, a folder may be a whole disk.
+    256 MiB: until its reader has taken it, a folder may be a whole disk. `held`: see `paths_of`.
     """
-    known = known or {}
     return {name: {path: digest for path in paths if (digest := known.get(path) or digest_now(path, large=large))}
-            for name, paths in paths_of(fields).items()}
+            for name, paths in paths_of(fields, held).items()}
 
 
-def paths_of(fields: Mapping[str, Any]) -> dict[str, list[str]]:
-    """By field, what it names that may be a file."""
+def paths_of(fields: Mapping[str, Any], held: Mapping[str, str] | None = None) -> dict[str, list[str]]:
+    """By field, what it names that may be a file.
+
+    Where the policy's file is among those `held`, so are its modules, whatever is beside it now.
+    """
     return {"trace": [*_trace_files([fields.get("trace")])], "mix": [*_trace_files(fields.get("mix", ()))],
-            "policy": [*_code(fields.get("policy"))], "model": [*_yaml(fields.get("model"))],
+            "policy": _code(fields.get("policy"), held or {}), "model": [*_yaml(fields.get("model"))],
             "cost_model": [*_yaml(fields.get("cost_model"))]}
+
+
+def altered(fields: Mapping[str, Any], held: Mapping[str, str]) -> Iterator[tuple[str, str, Change]]:
+    """By field, the first of its files that is not as it was when those `held` were read, and how that is.
+
+    A module that a policy would import now, and that was not there, is one of them.
+    """
+    for name, paths in paths_of(fields, held).items():
+        known = ((name, path, how) for path in paths if path in held and (how := _change(path, held[path])))
+        yield from islice(chain(known, _new(paths, held) if name == "policy" else ()), 1)
+
+
+def _change(path: str, was: str) -> Change | None:
+    now = digest_now(path)
+    return None if now == was else "gone" if now is None else "changed"
+
+
+def _new(code: list[str], held: Mapping[str, str]) -> Iterator[tuple[str, str, Change]]:
+    """Modules that a policy whose file is held would import now, and that are not held with it."""
+    if code and code[0] in held:
+        yield from (("policy", path, "new") for path in beside(code[0])
+                    if path not in held and digest_now(path, large=False))
 
 
 def _trace_files(given: Any) -> Iterator[str]:
@@ -66,11 +91,13 @@ def _behind(spec: str, *as_it_is: object) -> tuple[str, ...]:
         return ()
 
 
-def _code(policy: Any) -> Iterator[str]:
-    """A policy file, and the modules beside it that it imports."""
-    if isinstance(policy, str) and ".py" in policy:
-        yield (path := policy.rpartition(":")[0])
-        yield from beside(path)
+def _code(policy: Any, held: Mapping[str, str]) -> list[str]:
+    """A policy file, and the modules beside it that it imports: all sources that are held with it."""
+    if not (isinstance(policy, str) and ".py" in policy):
+        return []
+    path = policy.rpartition(":")[0]
+    modules = sorted(each for each in held if each.endswith(".py")) if path in held else beside(path)
+    return [path, *(each for each in modules if each != path)]
 
 
 def _yaml(name: Any) -> Iterator[str]:
@@ -125,10 +152,10 @@ def digest_of(path: str) -> str | None:
     stat = place.stat()
     if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) < RECENT_NS:
         return _digest(str(place))    # a coarse clock may give the next change the same time
-    return _known_digest(str(place.resolve()), *_times(stat))
+    return _known_digest(os.path.abspath(place), *_times(stat))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def _known_digest(path: str, *as_it_is: int) -> str:
     """Of a file that is the same by its times, size and number; it need not be read again."""
     return _digest(path)

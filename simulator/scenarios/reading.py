@@ -12,15 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from simulator.documents import json_of, text_of
-from simulator.errors import InputError, choose
+from simulator.errors import Change, InputError, choose
 from simulator.kinds import BASELINE, OURS, RESULT, SCENARIO, meant_as
 from simulator.scenario import FIELDS, Scenario, scenario_of
-from simulator.scenarios.named import digest_now, paths_of
+from simulator.scenarios.named import altered, paths_of
 from simulator.scenarios.recording import FILES, IN_MEMORY
 from simulator.scenarios.values import fitted
 from simulator.scenarios.yaml_text import parse
 
 OWNERS = {"reading": "trace", "knobs": "policy"}
+CHANGES: dict[Change, str] = {
+    "changed": "has changed since this result was written: restore it",
+    "gone": "was there when this result was written, and is not here now: restore it",
+    "new": "was not there when this result was written: take it away"}
 RIVALS = {"rate_scale": "request_rate", "request_rate": "rate_scale"}
 
 
@@ -58,11 +62,11 @@ class ScenarioFile:
                 raise InputError(f"{self.path}: the {name} of this result was an object in memory, which no file "
                                  f"holds: give --{name.replace('_', '-')}")
         told = {name: self.fields[name] for name in names if name in self.fields} if self.files else {}
-        for name, paths in paths_of(told).items():
-            for path in paths:
-                if path in self.files and digest_now(path) not in (None, self.files[path]):
-                    raise InputError(f"{self.path}: {path} has changed since this result was written: restore it, or "
-                                     f"give {_flag(name, self.fields[name])} to take it as it is")
+        now = paths_of(told)
+        for name, path, how in altered(told, self.files):
+            if how != "gone" or path not in now[name]:    # of what is still named its reader tells
+                raise InputError(f"{self.path}: {path} {CHANGES[how]}, or give {_flag(name, self.fields[name])} to "
+                                 "take it as it is")
 
     def scenario(self, **changes: Any) -> Scenario:
         """The scenario, with some fields replaced."""
@@ -101,6 +105,7 @@ def _read(where: str) -> ScenarioFile:
     files, in_memory = content.pop(FILES, {}), content.pop(IN_MEMORY, [])
     if not isinstance(files, Mapping) or not isinstance(in_memory, list):
         raise InputError(f"{where}: {FILES} must map paths to digests, and {IN_MEMORY} must list fields")
+    files = {str(path): digest for path, digest in files.items()}
     return ScenarioFile(where, _fields(content, lines, where), files, tuple(map(str, in_memory)))
 
 

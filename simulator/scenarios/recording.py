@@ -5,7 +5,7 @@ but for the digests of those that are named.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import inf
 from typing import Any
 
@@ -26,7 +26,7 @@ def record(scenario: Scenario, files: Mapping[str, str] | None = None) -> dict[s
 
     `files` are those digests, where the scenario does not hold them; without them they are taken now.
     """
-    scenario = held(scenario, files, large=True)
+    scenario = held(replace(scenario, files={**(files or {}), **scenario.files}), large=True)
     fields, unsaid = _fields(scenario), list(_unsaid(scenario))
     return fields | ({FILES: scenario.files} if scenario.files else {}) | ({IN_MEMORY: unsaid} if unsaid else {})
 

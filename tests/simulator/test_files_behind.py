@@ -16,8 +16,9 @@ import simulator as sim
 from simulator import traffic
 from simulator.documents import short_digest
 from simulator.errors import FileChanged, InputError
+from simulator.policies.beside import _imported as looked_into
 from simulator.policies.beside import beside
-from simulator.policies.loading import modules_run
+from simulator.policies.loading import code_run
 from simulator.scenario import Scenario
 from simulator.scenarios import named, read_scenario
 from simulator.scenarios.held import files_of
@@ -105,6 +106,13 @@ def test_imports_are_followed_by_what_the_sources_say() -> None:
     assert beside(str(Path("own/p.py").resolve())) == tuple(str(Path(f"own/{name}.py").resolve()) for name in known)
 
 
+def test_what_lies_above_the_folder_of_the_policy_is_not_beside_it() -> None:
+    write("own/pkg/__init__.py", "from ..near import A\nfrom ...far import B\n")
+    for name in ("own/near.py", "own/far.py", "far.py"):
+        write(name, "")
+    assert beside(write("own/p.py", "import pkg\n")) == ("own/near.py", "own/pkg/__init__.py")
+
+
 @pytest.mark.parametrize("source", ["import (", "import helper\0", "# -*- coding: nonsense -*-\nimport helper",
                                     "(" * 500 + "import helper"])
 def test_a_source_that_is_none_has_nothing_behind_it(source: str) -> None:
@@ -123,6 +131,50 @@ def test_a_source_is_looked_into_without_a_word_and_only_where_it_is_a_file_of_s
     assert beside("pipe.py") == ()
 
 
+def test_of_a_package_of_which_all_is_taken_each_module_counts() -> None:
+    for name in ("__init__", "b", "deep/__init__", "deep/inner", "bare/inner"):
+        write(f"a/{name}.py", "__all__ = ['b']\n")
+    write("a/data.txt", "")
+    write("b/inner.py", "")
+    assert beside(write("p.py", "from a import *\nfrom b import *\n")) == ("a/__init__.py", "a/b.py",
+                                                                          "a/deep/__init__.py")
+    write("p.py", "import a.deep\n")
+    write("a/deep/__init__.py", "from .. import *\n")
+    assert beside("p.py") == ("a/__init__.py", "a/b.py", "a/deep/__init__.py")
+
+
+def test_of_very_many_modules_the_nearest_are_known_and_each_is_looked_into_once() -> None:
+    many = range(300)
+    write("big/__init__.py", "".join(f"from . import m{each}\n" for each in many))
+    for each in many:
+        write(f"big/m{each}.py", "import last\n")
+    write("near.py", "")
+    write("last.py", "")
+    found = beside(write("p.py", "import big, near\n"))
+    assert found == tuple(sorted(["big/__init__.py", "near.py", *(f"big/m{each}.py" for each in range(62))]))
+    before = looked_into.cache_info().misses
+    assert beside("p.py") == found
+    assert looked_into.cache_info().misses == before
+
+
+def test_so_many_bytes_of_sources_are_looked_into() -> None:
+    for name, behind in (("one", "two"), ("two", "three"), ("three", "four"), ("four", "five")):
+        write(f"{name}.py", f"import {behind}\n#" + 80_000 * " ")
+    assert beside(write("p.py", "import one\n")) == ("four.py", "one.py", "three.py", "two.py")
+    write("five.py", "")    # the fourth would be more than 256 KiB
+    assert "five.py" not in beside("p.py")
+
+
+def test_a_link_to_an_installed_package_is_not_beside_and_one_to_ones_own_is(tmp_path: Path) -> None:
+    write("lib/site-packages/theirs/__init__.py", "")
+    write("elsewhere/mine.py", "")
+    write("own/p.py", "import theirs, mine\n")
+    Path("own/theirs").symlink_to(tmp_path / "lib/site-packages/theirs")
+    Path("own/mine.py").symlink_to(tmp_path / "elsewhere/mine.py")
+    assert beside("own/p.py") == ("own/mine.py",)
+    assert beside(write("lib/site-packages/p.py", "import theirs\n")) == ("lib/site-packages/theirs/__init__.py",)
+
+
 def test_what_ran_is_what_a_result_tells_of() -> None:
     """A module runs once in a process, so one that has changed since is not what another run would run."""
     write("helper_told.py", "CAP = 3\n")
@@ -130,7 +182,7 @@ def test_what_ran_is_what_a_result_tells_of() -> None:
     first = sim.simulate("azure-conv-2023", f"{name}:Mine", num_prompts=5)
     assert dict(first.setup.files) == {each: digest(each) for each in ("my.py", "helper_told.py")}
     ran = digest("helper_told.py")
-    assert modules_run("my.py") == {"helper_told.py": ran}
+    assert code_run("my.py", digest("my.py")) == {"my.py": digest("my.py"), "helper_told.py": ran}
     write("helper_told.py", "CAP = 400\n")
     with pytest.raises(FileChanged, match=r"^helper_told\.py has changed since it was first read"):
         sim.simulate("azure-conv-2023", f"{name}:Mine", num_prompts=5)

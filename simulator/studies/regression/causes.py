@@ -151,10 +151,16 @@ def _together(settings: list[Setting]) -> Setting:
     return f"{', '.join(names[:-1])} and {names[-1]}", "", "", _taking()
 
 
-def _files(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
-    """Files that both name, and that are not what they were."""
+def _files(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
+    """Files that both name, and that are not what they were; and modules that only one of them imports by its policy,
+    which both have.
+    """
     was, now = before.get(FILES, {}), after.get(FILES, {})
-    return [Difference(path) for path in was if path in now and was[path] != now[path]]
+    for path in {**was, **now}:
+        if path in was and path in now:
+            yield from [Difference(path)] if was[path] != now[path] else ()
+        elif path.endswith(".py") and before.get("policy") == after.get("policy"):
+            yield Difference(path, *(("imported", "not there") if path in was else ("not there", "imported")))
 
 
 def _in_force(name: str, value: Any, so: Mapping[str, Any]) -> str:
