@@ -258,7 +258,7 @@ SHARED = Trace("shared", np.zeros(12, np.int64), np.full(12, 40), np.full(12, 10
 
 
 def test_a_knob_that_is_a_list_stays_whole_where_a_point_leaves_it_as_it_is() -> None:
-    found = sweep(trace_of([(0, 10, 2)] * 4), "dynamic", cost_model=Constant(),
+    found = sweep(trace_of([(0, 10, 2)] * 4), "dynamic", cost_model=Constant(1),
                   points=[{"preferred_batch_size": [4, 8]}, {"goodput": {"ttft": 500}}])
     assert [each["preferred_batch_size"] for each in found.records] == [(4, 8), (32,)]
     assert json.loads(json.dumps(found.records))[1]["preferred_batch_size"] == [32]
