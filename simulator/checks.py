@@ -32,10 +32,16 @@ def count(name: str, value: object, least: int = 1) -> int | None:
     return None if value is None else whole(name, value, least)
 
 
-def above_zero(name: str, value: object) -> None:
-    """Refuse what is set but no number above 0."""
-    if value is not None and not (is_number(value) and value > 0):    # type: ignore[operator]
+def positive(name: str, value: object) -> None:
+    """Refuse what is no number above 0; None is none."""
+    if not (is_number(value) and value > 0):    # type: ignore[operator]
         raise InputError(f"{name} must be above 0, not {value!r}")
+
+
+def above_zero(name: str, value: object) -> None:
+    """The same, where it need not be set."""
+    if value is not None:
+        positive(name, value)
 
 
 def not_negative(name: str, *found: object) -> None:

@@ -113,6 +113,11 @@ WORDS = [
     ("run --gpu-memory-utilization 2", "--gpu-memory-utilization must be at most 1, not 2.0"),
     ("run --goodput ttft", "--goodput takes NAME:VALUE, not 'ttft'"),
     ("run --goodput ttft:soon", "--goodput ttft must be a number, not 'soon'"),
+    ("run --goodput p99:500", "unknown goodput objective 'p99' (known: ttft, tpot, e2el); `batchsim plan` keeps a "
+     "percentile: --slo p99_ttft:500"),
+    ("run --goodput p99.9_e2el_ms:1234567", "unknown goodput objective 'p99.9_e2el_ms' (known: ttft, tpot, e2el); "
+     "`batchsim plan` keeps a percentile: --slo p99.9_e2el:1234567"),
+    ("run --goodput p99_itl:500", "unknown goodput objective 'p99_itl' (known: ttft, tpot, e2el)"),
     ("run --goodput tft:1", "unknown goodput objective 'tft' (known: ttft, tpot, e2el)"),
     ("run --set max_num_seqs", "--set takes NAME=VALUE, not 'max_num_seqs'"),
     ("run --set max_num_seqs=1 --set max_num_seqs=2", "--set says 'max_num_seqs' twice"),
