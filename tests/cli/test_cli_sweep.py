@@ -237,7 +237,7 @@ def test_a_list_that_cannot_be_read_is_one_line(text: str, told: str, tmp_path: 
 
 def test_a_name_given_twice_with_dashes_and_without_is_refused(tmp_path: Path) -> None:
     for read in (varied, spaces):
-        with pytest.raises(InputError, match="^--vary says 'rate_scale' twice, with dashes and without"):
+        with pytest.raises(InputError, match=r"^--vary says 'rate_scale' twice, with dashes and without"):
             read(["rate-scale=1,2", "rate_scale=5"])
     (tmp_path / "twice.yaml").write_text("- {rate_scale: 1}\n- {rate_scale: 1, rate-scale: 3}")
     with pytest.raises(InputError, match=r"twice\.yaml: a point says 'rate_scale' twice"):

@@ -100,3 +100,10 @@ def test_a_ratio_without_a_value_has_no_figure(batchsim: Call, tmp_path: Path) -
 ])
 def test_what_it_refuses(line: str, told: str, refused: Callable[..., str]) -> None:
     assert refused(*line.split()).startswith(told)
+
+
+def test_a_ratio_of_nobody_to_nobody_ends_with_1(batchsim: Call) -> None:
+    status, out, err = batchsim("why", "--num-prompts", "5", "--max-tokens", "exact", "--kv-capacity-tokens", "16")
+    assert status == 1
+    assert "How the switches are meant" in out
+    assert err.startswith("batchsim: nobody was served: of 5 requests, 5 rejected (never fits the KV pool: 5; ")
