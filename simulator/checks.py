@@ -14,8 +14,9 @@ FARTHEST = 1e8
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number other than NaN; true and false are none, a whole number of numpy is one."""
-    return isinstance(value, int | float | np.integer) and not isinstance(value, bool) and not isnan(value)
+    """Whether it is a number other than NaN; true and false are none, a number of numpy is one."""
+    known = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return known and not isnan(value)    # type: ignore[arg-type]
 
 
 def whole(name: str, value: object, least: int = 1) -> int:
@@ -32,14 +33,15 @@ def count(name: str, value: object, least: int = 1) -> int | None:
     return None if value is None else whole(name, value, least)
 
 
-def positive(name: str, value: object) -> None:
-    """Refuse what is no number above 0; None is none."""
+def positive(name: str, value: object) -> float:
+    """The number above 0, one of numpy as Python's; what is none, such as None, is refused."""
     if not (is_number(value) and value > 0):    # type: ignore[operator]
         raise InputError(f"{name} must be above 0, not {value!r}")
+    return float(value)    # type: ignore[arg-type]
 
 
 def above_zero(name: str, value: object) -> None:
-    """The same, where it need not be set."""
+    """Refuse what is set but no such number."""
     if value is not None:
         positive(name, value)
 

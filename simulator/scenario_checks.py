@@ -74,6 +74,9 @@ def _check_kinds(scenario: Scenario) -> None:
         if isinstance(scenario.trace, str) and name == scenario.trace:
             raise InputError(f"mix: {name} is the trace itself, whose requests would come twice: rate_scale makes them "
                              "come faster, repeat again")
+    if not isinstance(scenario.cuda_graph_sizes, str):
+        raise InputError("cuda_graph_sizes must be 'vllm', 'none' or numbers between commas such as '1,2,4', not "
+                         f"{scenario.cuda_graph_sizes!r}")
     if not isinstance(scenario.policy, Policy | str):
         raise InputError(f"policy must be a name or a policy object such as Vllm(), not {scenario.policy!r}")
 

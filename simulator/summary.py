@@ -17,6 +17,7 @@ from simulator.band import NO_BAND
 from simulator.bill import bill
 from simulator.distribution import PERCENTILE_METHOD
 from simulator.errors import InputError, choose
+from simulator.frozen import of_python
 from simulator.gate import NEVER_FITS, VERDICTS
 from simulator.limits import QUEUE_LIMIT, STOPPED_BY
 from simulator.memory.base import UNLIMITED
@@ -212,7 +213,8 @@ def _resources(result: Result) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON takes it: no bound is "inf"."""
+    """A value as JSON takes it: no bound is "inf", and what is numpy's is Python's."""
+    value = of_python(value)
     if value == inf or (value == UNLIMITED and isinstance(value, int)):
         return "inf"
     return value

@@ -81,7 +81,7 @@ def objectives_of(scenario: Scenario, attainment: float, percentiles: Iterable[s
     Raises:
         InputError: There is none, or one cannot be read.
     """
-    checks.above_zero("attainment", attainment)
+    attainment = checks.positive("attainment", attainment)
     if attainment >= 1:
         raise InputError(f"attainment must be below 1, not {attainment}: nobody can promise every single request; "
                          "0.999 is the strictest that is usual")
