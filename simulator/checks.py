@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf, isnan
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +16,9 @@ FARTHEST = 1e8
 
 def is_number(value: object) -> bool:
     """Whether it is a number other than NaN; true and false are none, a number of numpy is one."""
-    known = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    return known and not isnan(value)    # type: ignore[arg-type]
+    if isinstance(value, float | np.floating):
+        return not isnan(value)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def whole(name: str, value: object, least: int = 1) -> int:
@@ -37,7 +39,7 @@ def positive(name: str, value: object) -> float:
     """The number above 0, one of numpy as Python's; what is none, such as None, is refused."""
     if not (is_number(value) and value > 0):    # type: ignore[operator]
         raise InputError(f"{name} must be above 0, not {value!r}")
-    return float(value)    # type: ignore[arg-type]
+    return _float(name, value)
 
 
 def above_zero(name: str, value: object) -> None:
@@ -51,6 +53,14 @@ def not_negative(name: str, *found: object) -> None:
     for value in found:
         if not (is_number(value) and 0 <= value < inf):    # type: ignore[operator]
             raise InputError(f"{name} must be a number of at least 0, not {value!r}")
+        _float(name, value)
+
+
+def _float(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"{name} is too large, a number of {len(str(abs(value)))} digits") from None
 
 
 def lasting(name: str, *milliseconds: float) -> None:

@@ -112,7 +112,8 @@ def why(simulated: Simulated, common: Common,
 
 def _print(console: Console, found: Attribution, command: str) -> None:
     """The answer first, then what it is made of."""
-    for fact in facts_of(prepare(found.scenario)):
+    setup = prepare(found.scenario)
+    for fact in (*facts_of(setup), *setup.trace.report.notes):
         console.print(Text(fact, style="dim"))
     console.print()
     console.print(Text(heading(found), style="bold"))
