@@ -30,10 +30,11 @@ class Tenant:
 
     Attributes:
         tenant: Its name.
-        requests: That could be served at all.
+        requests: All of its own.
+        rejected: Those that could not be served at all.
         completed: Answered.
         median_ttft_ms, p99_ttft_ms: Of those answered; None if none was.
-        attainment: Share of its requests that were answered and met every objective of its class.
+        attainment: Share of those not rejected that were answered and met every objective of its class.
         request_goodput: How many of these there were a second, over the whole run.
         slowdown: Mean E2EL over the mean E2EL with no other tenant there, of the requests answered both times; None
             where that was not simulated. With an autoscaler the fleet alone is another one, and it may be below 1.
@@ -41,6 +42,7 @@ class Tenant:
 
     tenant: str
     requests: int
+    rejected: int
     completed: int
     median_ttft_ms: float | None
     p99_ttft_ms: float | None
@@ -83,10 +85,11 @@ def tenants(result: Measured) -> list[Tenant]:
     of_line = codes[line.request]
     ttfts = _by_tenant(line.ttft, of_line, len(names))
     good = np.ones(len(line), bool) if result.met is None else result.met
-    requests = np.bincount(codes[setup.verdict == 0], minlength=len(names)).tolist()
+    requests = np.bincount(codes, minlength=len(names)).tolist()
+    rejected = np.bincount(codes[setup.verdict > 0], minlength=len(names)).tolist()
     fine = np.bincount(of_line[good], minlength=len(names)).tolist()
     window = whole_run(line)
-    return [_tenant(name, requests[place], ttfts[place], fine[place],
+    return [_tenant(name, requests[place], rejected[place], ttfts[place], fine[place],
                     None if result.met is None else window.rate(fine[place]), slowdown(line, result.alone.get(name)))
             for place, name in enumerate(names)]
 
@@ -97,10 +100,11 @@ def _by_tenant(values: Ints, codes: Ints, tenants: int) -> list[Ints]:
     return np.split(values[np.argsort(codes, kind="stable")], edges)
 
 
-def _tenant(name: str, requests: int, ttft: Ints, fine: int, rate: float | None, slower: float | None) -> Tenant:
-    spread = Distribution.of(ttft)
+def _tenant(name: str, requests: int, rejected: int, ttft: Ints, fine: int, rate: float | None,
+            slower: float | None) -> Tenant:
+    spread, asked = Distribution.of(ttft), requests - rejected
     median, tail = (None if ns is None else ns / MS for ns in map(spread.percentile, (50, 99)))
-    return Tenant(name, requests, len(ttft), median, tail, fine / requests if requests else None, rate, slower)
+    return Tenant(name, requests, rejected, len(ttft), median, tail, fine / asked if asked else None, rate, slower)
 
 
 def slowdown(line: Timeline, alone: Timeline | None) -> float | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from test_cluster import scenario, trace_of
 
 from simulator.errors import InputError
+from simulator.run_tables import tables as run_tables
 from simulator.simulation import run
 from simulator.tenancy import jain_index
 
@@ -44,6 +47,18 @@ def test_each_tenant_by_hand() -> None:
     assert first.attainment == 0.5    # 10 ns are in time, 70 are not
     assert (second.requests, second.attainment) == (1, 1.0)    # 50 ns
     assert first.request_goodput == second.request_goodput == pytest.approx(1 / 70e-9)
+
+
+def test_who_is_rejected_is_one_of_its_tenants_requests() -> None:
+    made = trace_of((0, 4, 4), (0, 90, 2), (0, 90, 1), tenant=("a", "a", "b"))
+    result = run(scenario(made, max_model_len=50))
+    found = [(each.tenant, each.requests, each.rejected, each.completed, each.attainment) for each in result.tenants]
+    assert found == [("a", 2, 1, 1, 1.0), ("b", 1, 1, 0, None)]
+    tables = list(run_tables({"vllm": json.loads(result.to_json())}))
+    assert [(row[0], *row[1:4]) for row in tables[-1].rows] == [("a", "2", "1", "1"), ("b", "1", "1", "0")]
+    assert tables[-1].header[1:4] == ("requests", "rejected", "finished")
+    nobody = list(run_tables({"vllm": json.loads(two_tenants().to_json())}))[-1]
+    assert "rejected" not in nobody.header
 
 
 def test_a_class_takes_the_place_of_the_objectives_of_all() -> None:
