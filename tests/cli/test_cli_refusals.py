@@ -62,6 +62,9 @@ WORDS = [
     ("compare --replicas 2", "compare looks into one replica: leave out replicas, queue_limit and autoscale, which run "
      "takes"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
+    ("run --output d", "unknown option '--output': here it is --result-dir DIR; `batchsim report`, `batchsim init`, "
+     "`batchsim calibrate` and 5 more have it"),
+    ("baseline save --out d", "unknown option '--out': here it is --output FILE"),
     ("run --slo p99_ttft:500", "unknown option '--slo': here limits are --goodput METRIC:MS; `batchsim plan` has it"),
     ("compare --load saturated", "unknown option '--load': here both loads are run; `batchsim why`, `batchsim run`, "
      "`batchsim sweep` and 3 more have it"),

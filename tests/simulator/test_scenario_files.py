@@ -217,6 +217,16 @@ def test_a_file_that_has_changed_is_told(write: Write) -> None:
     assert len(sim.run(found.scenario(trace="t.csv")).setup.trace) == 4
 
 
+def test_a_mix_that_has_changed_is_told_with_its_flag(write: Write) -> None:
+    for name in ("one.csv", "other.csv"):
+        write("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,10,5\n2023-11-16 18:15:49,10,5\n", name)
+    mixed = sim.Scenario("azure-conv-2023", num_prompts=2, mix={"one.csv": 2, "other.csv": 0.5})
+    found = read_scenario(write(sim.run(mixed).to_json(), "r.json"))
+    write("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,10,9\n", "other.csv")
+    with pytest.raises(InputError, match=r"other\.csv has .* give --mix one\.csv=2,other\.csv=0\.5 to take it as"):
+        found.scenario()
+
+
 def test_a_file_that_says_no_digests_reads_none_of_what_it_names(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder may be a whole disk."""
     monkeypatch.setattr(named, "digest_of", None)
