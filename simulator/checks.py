@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf, isfinite, isnan
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +15,10 @@ FARTHEST = 1e8
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number other than NaN; true and false are none, a whole number of numpy is one."""
-    return isinstance(value, int | float | np.integer) and not isinstance(value, bool) and not isnan(value)
+    """Whether it is a number other than NaN; true and false are none, a number of numpy is one."""
+    if isinstance(value, float | np.floating):
+        return not isnan(value)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _shown(value: object) -> str:
@@ -41,10 +44,17 @@ def count(name: str, value: object, least: int = 1) -> int | None:
     return None if value is None else whole(name, value, least)
 
 
-def above_zero(name: str, value: object) -> None:
-    """Refuse what is set but no number above 0."""
-    if value is not None and not (is_number(value) and value > 0):    # type: ignore[operator]
+def positive(name: str, value: object) -> float:
+    """The number above 0, one of numpy as Python's; what is none, such as None, is refused."""
+    if not (is_number(value) and value > 0):    # type: ignore[operator]
         raise InputError(f"{name} must be above 0, not {_shown(value)}")
+    return _float(name, value)
+
+
+def above_zero(name: str, value: object) -> None:
+    """Refuse what is set but no such number."""
+    if value is not None:
+        positive(name, value)
 
 
 def not_negative(name: str, *found: object) -> None:
@@ -52,6 +62,14 @@ def not_negative(name: str, *found: object) -> None:
     for value in found:
         if not (is_number(value) and 0 <= value < inf):    # type: ignore[operator]
             raise InputError(f"{name} must be a number of at least 0, not {_shown(value)}")
+        _float(name, value)
+
+
+def _float(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"{name} is too large, a number of {len(str(abs(value)))} digits") from None
 
 
 def lasting(name: str, *milliseconds: float) -> None:

@@ -5,8 +5,9 @@ It keeps accidents off a record. Whoever means to change one finds a way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
+from types import MemberDescriptorType
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -51,7 +52,7 @@ class Frozen(dict[K, V]):
 
 def frozen(value: Any, remedy: str = A_COPY) -> Any:
     """The value as nobody can change it: a mapping is Frozen, a list a tuple, a set a frozenset, down to what is none
-    of them; an array is read-only from now on, and a whole number of numpy an int.
+    of them; an array is read-only from now on, and a number of numpy one of Python.
     """
     match value:
         case Frozen():
@@ -62,10 +63,29 @@ def frozen(value: Any, remedy: str = A_COPY) -> Any:
             return tuple(frozen(each, remedy) for each in value)
         case set():
             return frozenset(value)
-        case np.integer():
-            return int(value)
+        case np.generic():
+            return value.item()
         case np.ndarray():
             value.flags.writeable = False
+    return value
+
+
+def of_python(value: Any) -> Any:
+    """The value with all that is numpy's in it as Python's: a number, and an array as a list; a copy where it changes.
+
+    So it compares, stands in JSON, and stays what it is whatever becomes of the array.
+    """
+    match value:
+        case np.ndarray():
+            return value.tolist()
+        case np.generic():
+            return value.item()
+        case Frozen():
+            return value
+        case Mapping():
+            return {key: of_python(each) for key, each in value.items()}
+        case list() | tuple() if type(value) in (list, tuple):
+            return type(value)(map(of_python, value))
     return value
 
 
@@ -113,15 +133,24 @@ def _copied(value: Any) -> Any:
         return value
     same = copy(value)
     vars(same).update(_unshared(vars(same)))
+    for name in _slots(same):
+        object.__setattr__(same, name, _unshared(getattr(same, name)))
     return same
 
 
+def _slots(value: object) -> Iterator[str]:
+    """The fields of a dataclass that are slots, and set."""
+    for name in getattr(value, "__dataclass_fields__", ()):
+        if isinstance(getattr(type(value), name, None), MemberDescriptorType) and hasattr(value, name):
+            yield name
+
+
 def _unshared(value: Any) -> Any:
-    """A copy of a plain dictionary, list or set, down to what is none of them; a whole number of numpy is an int."""
-    if isinstance(value, np.integer):
-        return int(value)
+    """A copy of a plain dictionary, list, set or array, down to what is none of them; a number of numpy is Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
     if type(value) is dict:
         return {key: _unshared(each) for key, each in value.items()}
     if type(value) is list:
         return [_unshared(each) for each in value]
-    return set(value) if type(value) is set else value
+    return value.copy() if type(value) in (set, np.ndarray) else value

@@ -34,7 +34,7 @@ BANDED = {"output_throughput": "output tokens/s", "mean_ttft_ms": "mean TTFT in 
 NOBODY = 1
 """The exit status of a command whose runs serve no request."""
 REMEDIES = {
-    "rejected": "give {}, or a trace with shorter requests",
+    "rejected": "give {}",
     "aborted": "give a longer --ttft-timeout or --request-timeout",
     "failed": "give --max-retries, a larger --queue-limit or more replicas",
 }
@@ -47,6 +47,10 @@ ROOM = {
     VERDICTS[LONG_PROMPT]: "an engine that takes longer prompts (--set; `batchsim list policies -v` tells its knobs)",
 }
 """By the reason for which a request was rejected."""
+SHORTER = "a trace with shorter requests"
+RESERVED = ("shorter declared lengths (--max-tokens, --max-model-len)",
+            "a shorter --max-model-len, or a reserve of declared lengths (--set reserve=declared)")
+"""What makes room for requests that fit but for what is reserved: of declared lengths, and of the model's length."""
 
 
 def remarks(result: Result, summary: Mapping[str, Any] | None = None) -> list[str]:
@@ -132,12 +136,18 @@ def never_served(summary: Mapping[str, Any]) -> str | None:
 def _remedy(end: str, summary: Mapping[str, Any]) -> str:
     """The next move for requests that ended so; whoever was rejected needs what he was rejected for."""
     room = [remedy for reason, remedy in ROOM.items() if f"{reason}: " in (summary["rejected_reasons"] or "")]
+    if summary.get("reserved_beyond_pool") is None:
+        room.append(SHORTER)
+    else:
+        room.insert(0, RESERVED["reserve=model" in (summary["policy_args"] or "").split(",")])
     return REMEDIES[end].format(", or ".join(room))
 
 
 def _rejected(summary: Mapping[str, Any]) -> str:
-    """Why requests were rejected, and how large they are."""
-    return f"{summary['rejected_reasons']}; the largest has {summary['largest_rejected_tokens']:,} tokens"
+    """Why requests were rejected, how large they are, and what is reserved where that is what is too much."""
+    reserved = summary.get("reserved_beyond_pool")
+    reserving = "" if reserved is None else f", and up to {reserved:,} are reserved for one that would fit"
+    return f"{summary['rejected_reasons']}; the largest has {summary['largest_rejected_tokens']:,} tokens{reserving}"
 
 
 def turns_remark(setup: Setup) -> list[str]:

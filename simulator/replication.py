@@ -54,7 +54,7 @@ def _check_class(tenant: str, promised: Mapping[str, float]) -> None:
             if not checks.is_number(value) or value % 1 or abs(value) > UNLIMITED:
                 raise InputError(f"classes of {tenant}: priority must be a whole number, not {value!r}")
         else:
-            checks.above_zero(f"classes of {tenant}: {name}", value)
+            checks.positive(f"classes of {tenant}: {name}", value)
 
 
 def _check_autoscale(scenario: Scenario, rule: str) -> None:

@@ -99,13 +99,15 @@ def _tenths(seconds: float | None) -> str:
 def _tenants(found: Sequence[Record], of: str, of_slowdowns: str) -> Table:
     """How each tenant was served; of many the ones with most requests. A note stands beside slowdowns, if any."""
     largest = sorted(found, key=lambda each: -each["requests"])[:MOST_ROWS]
-    rows = tuple((str(each["tenant"]), shown(each["requests"]), shown(each["completed"]),
+    turned = ("rejected",) if any(each.get("rejected") for each in largest) else ()
+    rows = tuple((str(each["tenant"]), shown(each["requests"]), *(shown(each[name]) for name in turned),
+                  shown(each["completed"]),
                   shown(each["median_ttft_ms"]), shown(each["p99_ttft_ms"]), shown(each["attainment"], "share"),
                   shown(each["request_goodput"]), shown(each["slowdown"])) for each in largest)
     notes = [] if len(largest) == len(found) else [f"{len(found) - len(largest):,} more, in the JSON."]
     notes += [of_slowdowns] if of_slowdowns and any(each["slowdown"] is not None for each in largest) else []
-    return Table(f"Tenants{of}", ("tenant", "requests", "finished", "p50 TTFT ms", "p99 TTFT ms", "well served",
-                                  "goodput/s", "slowdown"), rows, " ".join(notes))
+    return Table(f"Tenants{of}", ("tenant", "requests", *turned, "finished", "p50 TTFT ms", "p99 TTFT ms",
+                                  "well served", "goodput/s", "slowdown"), rows, " ".join(notes))
 
 
 def shown(value: Any, unit: str = "") -> str:

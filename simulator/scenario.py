@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cost_models import CostModel, ModelSpec
-from simulator.frozen import frozen, own_copy
+from simulator.frozen import frozen, of_python, own_copy
 from simulator.mistaken import check_field
 from simulator.policies import Policy
 from simulator.scenario_checks import MAPPINGS, check
@@ -176,8 +176,8 @@ class Scenario:
 
     def __post_init__(self) -> None:
         for name in FIELDS:
-            if isinstance(value := getattr(self, name), np.integer):
-                object.__setattr__(self, name, int(value))
+            if name in MAPPINGS or isinstance(getattr(self, name), np.generic):
+                object.__setattr__(self, name, of_python(getattr(self, name)))
         check(self)
         for name in (*MAPPINGS, "files"):
             kept = frozen(getattr(self, name), f"scenario.but({name}={{...}}) makes a scenario with other ones")

@@ -24,6 +24,8 @@ MAPPINGS = ("knobs", "reading", "goodput", "scheduler_overhead", "mix", "tenants
 MOST_BIAS = 100
 """Percent; steps that much shorter would take no time."""
 MOST_RETRIES = 30
+_PERCENTILE = re.compile(rf"p(\d{{1,2}}(?:\.\d{{1,6}})?)(?:_({'|'.join(OBJECTIVES)})(?:_ms)?)?", re.ASCII)
+"""A percentile, and of which objective if it says so."""
 
 
 def check(scenario: Scenario) -> None:
@@ -71,6 +73,9 @@ def _check_kinds(scenario: Scenario) -> None:
         if isinstance(scenario.trace, str) and name == scenario.trace:
             raise InputError(f"mix: {name} is the trace itself, whose requests would come twice: rate_scale makes them "
                              "come faster, repeat again")
+    if not isinstance(scenario.cuda_graph_sizes, str):
+        raise InputError("cuda_graph_sizes must be 'vllm', 'none' or numbers between commas such as '1,2,4', not "
+                         f"{scenario.cuda_graph_sizes!r}")
     if not isinstance(scenario.policy, Policy | str):
         raise InputError(f"policy must be a name or a policy object such as Vllm(), not {scenario.policy!r}")
 
@@ -85,7 +90,7 @@ def _check_traffic(scenario: Scenario) -> None:
         raise InputError(f"sample must be at most 1, not {scenario.sample}")
     for name in ("mix", "tenants"):
         for part, weight in getattr(scenario, name).items():
-            checks.above_zero(f"{name} {part}", weight)
+            checks.positive(f"{name} {part}", weight)
     for name in ("ttft_timeout", "request_timeout", "retry_backoff", "cap_gaps"):
         checks.not_negative(name, getattr(scenario, name) or 0)
         checks.near(name, getattr(scenario, name) or 0)
@@ -112,13 +117,20 @@ def _check_costs(scenario: Scenario) -> None:
         if not scenario.error_band < MOST_BIAS:    # type: ignore[operator]
             raise InputError(f"error_band must be below {MOST_BIAS} percent, not {scenario.error_band}")
     for metric, limit in scenario.goodput.items():
-        checks.above_zero(f"goodput {metric}", limit)
+        checks.positive(f"goodput {metric}", limit)
         if metric not in OBJECTIVES:
-            percentile = re.match(r"p\d", str(metric))
-            hint = f"; `batchsim plan` keeps a percentile: --slo {metric}:{limit:g}" if percentile else ""
-            raise InputError(f"unknown goodput objective {metric!r} (known: {', '.join(OBJECTIVES)}){hint}")
+            raise InputError(f"unknown goodput objective {metric!r} (known: {', '.join(OBJECTIVES)})"
+                             f"{_percentile_hint(str(metric), limit)}")
     for gpu, price in scenario.prices.items():
-        checks.above_zero(f"prices {choose('GPU', gpu, GPUS)}", price)
+        checks.positive(f"prices {choose('GPU', gpu, GPUS)}", price)
+
+
+def _percentile_hint(metric: str, limit: float) -> str:
+    """Where a limit of a percentile is kept; empty for a name that is none of an objective."""
+    found = _PERCENTILE.fullmatch(metric)
+    if found is None or not float(found[1]) or limit == inf:
+        return ""
+    return f"; `batchsim plan` keeps a percentile: --slo p{found[1]}_{found[2] or OBJECTIVES[0]}:{limit:.15g}"
 
 
 def _check_reading(scenario: Scenario) -> None:

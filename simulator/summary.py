@@ -9,6 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cost_models import StepShape
 from simulator.balance import balance
@@ -16,7 +17,8 @@ from simulator.band import NO_BAND
 from simulator.bill import bill
 from simulator.distribution import PERCENTILE_METHOD
 from simulator.errors import InputError, choose
-from simulator.gate import VERDICTS
+from simulator.frozen import of_python
+from simulator.gate import NEVER_FITS, VERDICTS
 from simulator.limits import QUEUE_LIMIT, STOPPED_BY
 from simulator.memory.base import UNLIMITED
 from simulator.metrics import METRICS, MS, json_keys
@@ -134,10 +136,23 @@ def _requests(result: Result) -> dict[str, Any]:
                                         ": "),
             "largest_rejected_request": largest,
             "largest_rejected_tokens": None if largest is None else int(tokens[largest]),
+            "reserved_beyond_pool": _reserved_beyond_pool(result, tokens),
             "truncated": setup.truncated, "clipped": setup.rows.clipped, "cut": setup.declared.cut,
             "longer_than_declared": setup.declared.longer,
             "total_input_tokens": int(result.timeline.prompt.sum()),
             "total_output_tokens": int(result.timeline.output.sum())}
+
+
+def _reserved_beyond_pool(result: Result, tokens: NDArray[np.int64]) -> int | None:
+    """The most tokens that one of those who never fit the pool would reserve; None unless all of them fit but for that.
+
+    `tokens` are those that each request really has.
+    """
+    unfit = result.setup.verdict == NEVER_FITS
+    needed = -(-tokens[unfit] // result.memory.block_size)
+    if not unfit.any() or (needed > result.memory.longest_run()).any():
+        return None
+    return int(result.setup.footprint[unfit].max())
 
 
 def _impatience(result: Result) -> dict[str, Any]:
@@ -198,7 +213,8 @@ def _resources(result: Result) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON takes it: no bound is "inf"."""
+    """A value as JSON takes it: no bound is "inf", and what is numpy's is Python's."""
+    value = of_python(value)
     if value == inf or (value == UNLIMITED and isinstance(value, int)):
         return "inf"
     return value

@@ -30,11 +30,12 @@ class Tenant:
 
     Attributes:
         tenant: Its name.
-        requests: That could be served at all.
+        requests: All of its own.
+        rejected: Those that could not be served at all.
         completed: Answered.
         median_ttft_ms, p99_ttft_ms: Of those answered; None if none was.
-        attainment: Share of its requests that were answered and met every objective of its class; None where nobody has
-            an objective.
+        attainment: Share of those not rejected that were answered and met every objective of its class; None where
+            nobody has an objective.
         request_goodput: How many of these there were a second, over the whole run; None likewise.
         slowdown: Mean E2EL over the mean E2EL with no other tenant there, of the requests answered both times; None
             where that was not simulated. With an autoscaler the fleet alone is another one, and it may be below 1.
@@ -42,6 +43,7 @@ class Tenant:
 
     tenant: str
     requests: int
+    rejected: int
     completed: int
     median_ttft_ms: float | None
     p99_ttft_ms: float | None
@@ -83,12 +85,14 @@ def tenants(result: Measured) -> list[Tenant]:
         return []
     of_line = codes[line.request]
     ttfts = _by_tenant(line.ttft, of_line, len(names))
-    requests = np.bincount(codes[setup.verdict == 0], minlength=len(names)).tolist()
+    requests = np.bincount(codes, minlength=len(names)).tolist()
+    rejected = np.bincount(codes[setup.verdict > 0], minlength=len(names)).tolist()
     fine = [None] * len(names)
     if result.met is not None:
         fine = np.bincount(of_line[result.met], minlength=len(names)).tolist()
     window = whole_run(line)
-    return [_tenant(name, requests[place], ttfts[place], fine[place], window, slowdown(line, result.alone.get(name)))
+    return [_tenant(name, requests[place], rejected[place], ttfts[place], fine[place], window,
+                    slowdown(line, result.alone.get(name)))
             for place, name in enumerate(names)]
 
 
@@ -98,12 +102,14 @@ def _by_tenant(values: Ints, codes: Ints, tenants: int) -> list[Ints]:
     return np.split(values[np.argsort(codes, kind="stable")], edges)
 
 
-def _tenant(name: str, requests: int, ttft: Ints, fine: int | None, window: Window, slower: float | None) -> Tenant:
+def _tenant(name: str, requests: int, rejected: int, ttft: Ints, fine: int | None, window: Window,
+            slower: float | None) -> Tenant:
     """`fine` of the answered requests met their objectives; None if there are none to meet."""
-    spread = Distribution.of(ttft)
+    spread, asked = Distribution.of(ttft), requests - rejected
     median, tail = (None if ns is None else ns / MS for ns in map(spread.percentile, (50, 99)))
-    share = None if fine is None or not requests else fine / requests
-    return Tenant(name, requests, len(ttft), median, tail, share, None if fine is None else window.rate(fine), slower)
+    share = None if fine is None or not asked else fine / asked
+    return Tenant(name, requests, rejected, len(ttft), median, tail, share, None if fine is None else window.rate(fine),
+                  slower)
 
 
 def slowdown(line: Timeline, alone: Timeline | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Whole numbers of numpy count as Python's wherever a whole number is asked for, and are kept as Python's."""
+"""Numbers of numpy count as Python's wherever such a number is asked for, and are kept as Python's."""
 
 from __future__ import annotations
 
@@ -74,6 +74,45 @@ def test_a_scenario_takes_them_as_numbers_in_its_mappings() -> None:
                          knobs={"max_num_seqs": FIVE}, scheduler_overhead={"all": (FIVE, np.int8(0))})
     assert json.dumps([asked.goodput, asked.prices, asked.knobs, asked.scheduler_overhead]) == (
         '[{"ttft": 5}, {"h100-80": 5}, {"max_num_seqs": 5}, {"all": [5, 0]}]')
+
+
+def test_any_other_number_of_numpy_is_one_of_python_too() -> None:
+    half, two, yes = np.float32(0.5), np.float16(2), np.bool_(True)
+    asked = sim.Scenario(prompt_scale=two, sample=half, ttft_timeout=two, exact=yes, goodput={"ttft": half},
+                         prices={"h100-80": two}, scheduler_overhead={"all": np.array([half, 0])},
+                         knobs={"watermark": half, "enable_prefix_caching": yes})
+    assert asked == sim.Scenario(prompt_scale=2.0, sample=0.5, ttft_timeout=2.0, exact=True, goodput={"ttft": 0.5},
+                                 prices={"h100-80": 2.0}, scheduler_overhead={"all": (0.5, 0.0)},
+                                 knobs={"watermark": 0.5, "enable_prefix_caching": True})
+    json.dumps(asked.to_dict())
+    assert Vllm(watermark=half, enable_prefix_caching=yes) == Vllm(watermark=0.5, enable_prefix_caching=True)
+    assert checks.is_number(half)
+    assert not checks.is_number(np.float32("nan"))
+    with pytest.raises(InputError, match=r"^sample must be at most 1, not 2\.0$"):
+        sim.Scenario(sample=two)
+
+
+def test_shares_of_a_plan_are_kept_as_python_does() -> None:
+    asked = question_of(sim.Scenario(goodput={"ttft": 5}), confidence=np.float32(0.5), attainment=np.float16(0.25))
+    assert (asked.level, asked.objectives[0].share) == (0.5, 0.25)
+    assert {type(asked.level), type(asked.objectives[0].share)} == {float}
+    with pytest.raises(InputError, match=r"^attainment must be above 0, not None$"):
+        question_of(sim.Scenario(goodput={"ttft": 5}), attainment=None)    # type: ignore[arg-type]
+
+
+def test_an_array_is_a_list_of_them_wherever_a_knob_is_given() -> None:
+    trace, sizes = trace_of([(0, 4, 1), (0, 4, 3)]), np.array([4, 8])
+    runs = [sim.run(sim.Scenario(trace, "dynamic", {"preferred_batch_size": sizes}, **SMALL)),
+            sim.simulate(trace, DynamicBatching(preferred_batch_size=sizes), **SMALL),    # type: ignore[arg-type]
+            sim.compare(trace, ["static", "dynamic"], settings={"preferred_batch_size": sizes},
+                        **SMALL).results["dynamic", "trace"]]
+    assert [run.policy.preferred_batch_size for run in runs] == [(4, 8)] * 3    # type: ignore[attr-defined]
+    found = sim.sweep(trace, "dynamic", points=[{"preferred_batch_size": sizes}], vary={"rate_scale": sizes}, **SMALL)
+    sizes[0] = 1
+    assert [each["preferred_batch_size"] for each in found.records] == [(4, 8)] * 2
+    with pytest.raises(InputError, match=r"^cuda_graph_sizes must be 'vllm', 'none' or numbers between .*, not \[1, "
+                                         r"2\]$"):
+        sim.Scenario(cuda_graph_sizes=[1, 2])    # type: ignore[arg-type]
 
 
 def test_a_run_tells_the_same() -> None:

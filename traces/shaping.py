@@ -75,10 +75,11 @@ def _block_times(trace: Trace, factor: float) -> int | None:
     if trace.hash_block is None:
         return None
     size = trace.hash_block * factor
-    if size % 1 or size < 1:
+    whole = round(size) if math.isfinite(size) else 0
+    if whole < 1 or not math.isclose(size, whole, rel_tol=1e-12):    # 100 x 1.1 is not quite 110
         raise TraceError(f"trace {trace.name!r} has prefix blocks of {trace.hash_block} tokens, which prompts x "
-                         f"{factor:.6g} would make {size:.6g}: take a scale that leaves whole tokens, such as 2")
-    return int(size)
+                         f"{factor:.12g} would make {size:.12g}: take a scale that leaves whole tokens, such as 2")
+    return whole
 
 
 def _refuse_turns(trace: Trace) -> None:

@@ -16,6 +16,8 @@ MEANT: Mapping[str, Sequence[str]] = {
     "--policy": ("here it is --policies NAME,NAME",),
     "--batch": ("here it is --policy static --set max_batch_size=N", "here it is --set static.max_batch_size=N"),
     "compare --load": ("here both loads are run",),
+    "--output": ("here it is --result-dir DIR",),
+    "--out": ("here it is --result-dir DIR", "here it is --output FILE"),
     "--tp": ("give --tensor-parallel-size N",),
     "--qps": ("give --request-rate R",),
     "--rps": ("give --request-rate R",),
@@ -36,8 +38,9 @@ def hint(context: Any, option: str, near: Sequence[str]) -> str:
     """
     path = context.command_path if context else "batchsim"
     own = set(_options(context.command)) if context else set()
-    told = list(filter(None, (_meant(path, option, own) or _knob(option, own), _owned(context, option))))
-    if near and (not told or option.strip("-") in near[0]):
+    meant = _meant(path, option, own)
+    told = list(filter(None, (meant or _knob(option, own), _owned(context, option))))
+    if near and (not told or (not meant and option.strip("-") in near[0])):
         told.append(f"did you mean '{near[0]}'?")
     return "; ".join(told) or f"see `{path} --help`"
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf
 from typing import Annotated, Any
 
@@ -16,15 +17,18 @@ from simulator.cli.flags import with_flags
 from simulator.cli.options import ENGINE, Common
 from simulator.cli.progress import Bar
 from simulator.cli.tables import print_table
+from simulator.errors import InputError
 from simulator.memory.base import UNLIMITED
-from simulator.policies.making import make_policies
-from simulator.scenario import READ_FROM, Scenario
+from simulator.policies.making import make_policies, policy_class
+from simulator.scenario import FIELDS, READ_FROM, Scenario
 from simulator.scenarios import read_scenario
 from simulator.validation import validate as study
 
 RECORDED = (READ_FROM - {"seed"}) | {"load", "model", "gpu", "tensor_parallel_size", "dtype", "kv_dtype", "cost_model",
                                      "num_prompts", "shape", "rate_scale", "cap_gaps", "request_rate", "burstiness"}
 """Fields of a scenario that the profile or the recorded run says."""
+FLAGS = ("policy", "gpu_memory_utilization", "kv_capacity_tokens", "max_model_len", "seed")
+"""Those that have a flag here."""
 
 
 @with_flags
@@ -62,8 +66,9 @@ def validate(common: Common,
     if scenario_file is None or "seed" in common.given:
         changes["seed"] = common.seed_number
     fields = changes if scenario_file is None else read_scenario(scenario_file).with_changes(changes, RECORDED)
-    knobs = {**fields.pop("knobs", {}), **values.settings(settings)}
-    chosen = make_policies([fields.pop("policy", Scenario.policy)], knobs)[0]
+    typed, name = values.settings(settings), fields.pop("policy", Scenario.policy)
+    _refuse_fields(name, typed)
+    chosen = make_policies([name], {**fields.pop("knobs", {}), **typed})[0]
     with Bar("validate", quiet=common.quiet) as bar:
         found = study(profile, recorded, chosen, rows=rows, progress=bar.one, **fields)    # type: ignore[arg-type]
     if common.json:
@@ -72,3 +77,11 @@ def validate(common: Common,
     for line in found.remarks():
         answers().print(Text(line, style="dim"))
     print_table(answers(), found.table())
+
+
+def _refuse_fields(policy: str, knobs: Iterable[str]) -> None:
+    """Refuse fields of a scenario that are given as knobs, and that have no flag here."""
+    for name in (key.rpartition(".")[2] for key in knobs):
+        if name in FIELDS and name not in FLAGS and name not in policy_class(policy).knobs():
+            said = "the profile or the recorded run says it" if name in RECORDED else "a file for --scenario may say it"
+            raise InputError(f"{name} is no knob of {policy}: {said}")

@@ -65,20 +65,21 @@ class Varied(Flags):
 
 def varied(texts: Iterable[str] | None) -> dict[str, list[Any]]:
     """Values by name from --vary NAME=V,V,V. Raises InputError for LOW..HIGH, which has no end of values."""
-    for name, text in values.pairs("--vary", texts).items():
+    given = _given(texts)
+    for name, text in given.items():
         if _SPAN.fullmatch(text):
             raise InputError(f"--vary {name} takes values between commas, not {values.shown(text)}: --tune searches "
                              "between two numbers")
-    return {spelled(name): [values.scalar(word) for word in values.words(f"--vary {name}", text)]
-            for name, text in values.pairs("--vary", texts).items()}
+    return {name: [values.scalar(word) for word in values.words(f"--vary {name}", text)]
+            for name, text in given.items()}
 
 
 def spaces(texts: Iterable[str] | None) -> dict[str, list[Any] | tuple[float, float]]:
     """The same for a search, in which LOW..HIGH is every number between the two."""
-    given = values.pairs("--vary", texts)
+    given = _given(texts)
     listed = varied([f"{name}={text}" for name, text in given.items() if SPAN not in text])
-    spans = {spelled(name): _span(name, text) for name, text in given.items() if SPAN in text}
-    return {spelled(name): spans.get(spelled(name)) or listed[spelled(name)] for name in given}
+    spans = {name: _span(name, text) for name, text in given.items() if SPAN in text}
+    return {name: spans.get(name) or listed[name] for name in given}
 
 
 def listed(path: str) -> list[dict[str, Any]]:
@@ -96,13 +97,28 @@ def _listed(path: str) -> list[dict[str, Any]]:
     points = list(document.values()) if isinstance(document, dict) else document
     if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
         raise InputError(f"--list {path}: must be a list of mappings, such as '- max_num_seqs: 64', one for each point")
-    return [{spelled(str(name)): _meant(value) for name, value in point.items()} for point in points]
+    return [_once(f"--list {path}: a point", {str(name): _meant(value) for name, value in point.items()})
+            for point in points]
 
 
 def spelled(name: str) -> str:
     """A name as fields and knobs are spelled, typed with dashes or not; what stands before a dot stays."""
     owner, dot, rest = name.rpartition(".")
     return f"{owner}{dot}{rest}" if owner in ("mix", "tenants") else f"{owner}{dot}{rest.replace('-', '_')}"
+
+
+def _given(texts: Iterable[str] | None) -> dict[str, str]:
+    return _once("--vary", values.pairs("--vary", texts))
+
+
+def _once(who: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The same by names as they are spelled. Raises InputError where two of them are one, which `who` said twice."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if spelled(name) in found:
+            raise InputError(f"{who} says {values.shown(spelled(name))} twice, with dashes and without: leave one out")
+        found[spelled(name)] = value
+    return found
 
 
 def _span(name: str, text: str) -> tuple[float, float]:

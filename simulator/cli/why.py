@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
-from typer import Option
+from typer import Exit, Option
 
 from simulator.cli import complete, values
 from simulator.cli.console import answers, as_json
@@ -24,10 +24,12 @@ from simulator.cli.tables import print_table
 from simulator.errors import InputError
 from simulator.facts import facts_of
 from simulator.policies.making import make_policies
+from simulator.remarks import NOBODY, unserved
 from simulator.scenario import scenario_of
 from simulator.scenarios import record
 from simulator.scenarios.held import held
 from simulator.setup import prepare
+from simulator.simulation import run
 from simulator.studies.attribution import MOST_SWITCHES, Attribution, attribute, usual_load
 from simulator.studies.why import ORDER, brief, conventions, heading
 from simulator.studies.why_records import frame, records
@@ -67,7 +69,10 @@ def why(simulated: Simulated, common: Common,
             f"Write {FINDINGS} and {FIGURE} there. Replaces only what an earlier run wrote."))] = None,
         force: Force = False,
         ) -> None:
-    """Say where the ratio between two policies comes from: one switch after the other, in factors that multiply."""
+    """Say where the ratio between two policies comes from: one switch after the other, in factors that multiply.
+
+    Exit status 1 if nobody is served.
+    """
     directory = None if result_dir is None else ResultDirectory(result_dir, force=force)
     if directory:
         directory.check([FINDINGS, FIGURE])
@@ -97,15 +102,19 @@ def why(simulated: Simulated, common: Common,
         directory.write({FINDINGS: document.encode()} | _drawn(found), outdated=[FIGURE])
     if common.json:
         print(document, end="")
-        return
-    _print(answers(), found, command)
-    if directory and not common.quiet:
-        note(f"written to {directory.path}/: {FINDINGS} and {FIGURE}")
+    else:
+        _print(answers(), found, command)
+        if directory and not common.quiet:
+            note(f"written to {directory.path}/: {FINDINGS} and {FIGURE}")
+    if found.empty:
+        note(f"batchsim: {unserved(run(found.scenario).summary(metrics=()))}")
+        raise Exit(NOBODY)
 
 
 def _print(console: Console, found: Attribution, command: str) -> None:
     """The answer first, then what it is made of."""
-    for fact in facts_of(prepare(found.scenario)):
+    setup = prepare(found.scenario)
+    for fact in (*facts_of(setup), *setup.trace.report.notes):
         console.print(Text(fact, style="dim"))
     console.print()
     console.print(Text(heading(found), style="bold"))

@@ -50,10 +50,10 @@ class Policy:
     unit: ClassVar[str] = "one step"
 
     def __post_init__(self) -> None:
-        """Keep whole numbers of numpy as Python's; a subclass with checks of its own calls this first."""
+        """Keep numbers of numpy as Python's; a subclass with checks of its own calls this first."""
         for name in self.__dataclass_fields__:    # vars(self) would make every knob slower to read, for good
-            if isinstance(value := getattr(self, name, None), np.integer):
-                setattr(self, name, int(value))
+            if isinstance(value := getattr(self, name, None), np.generic):
+                setattr(self, name, value.item())
 
     def plan(self, queue: Queue, memory: Memory, now: int) -> Step | Wait | None:
         """What to run at `now` (nanoseconds): a Step, a Wait, or None to sleep until a request arrives."""

@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from simulator.errors import InputError, choose
+from simulator.frozen import of_python
 from simulator.memory.base import UNLIMITED
 from simulator.policies import POLICIES
 from simulator.policies.base import Policy
@@ -32,7 +33,7 @@ def make_policy(policy: Policy | str, knobs: Mapping[str, Any] | None = None,
             raise InputError("knobs go with a policy given by name; set them on the policy object instead")
         return policy
     kind = policy_class(policy, files)
-    return kind(**{choose(f"knob of {policy}", knob, kind.knobs()): _bound(kind, knob, value)
+    return kind(**{choose(f"knob of {policy}", knob, kind.knobs()): _bound(kind, knob, of_python(value))
                    for knob, value in (knobs or {}).items()})
 
 

@@ -76,6 +76,8 @@ class ScenarioFile:
 def _flag(name: str, value: Any) -> str:
     """The flag that says a field anew."""
     flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, Mapping):
+        value = ",".join(f"{key}={number:g}" for key, number in value.items() if isinstance(number, int | float))
     return f"{flag} {value}" if isinstance(value, str) else flag
 
 

@@ -10,6 +10,7 @@ from math import inf
 from typing import Any
 
 from cost_models import MODELS, Constant, CostModel, CostModelError, ModelSpec, cost_model
+from simulator.frozen import of_python
 from simulator.memory.base import UNLIMITED
 from simulator.policies import Policy
 from simulator.policies.making import make_policy, reference_of
@@ -70,7 +71,8 @@ def _named(scenario: Scenario) -> CostModel | None:
 
 
 def plain(value: Any) -> Any:
-    """The value in JSON's own kinds: no bound is "inf", a shape is its keys."""
+    """The value in JSON's own kinds: no bound is "inf", a shape is its keys, and what is numpy's is Python's."""
+    value = of_python(value)
     if isinstance(value, ModelSpec):
         return asdict(value)
     if isinstance(value, Mapping):

@@ -80,6 +80,11 @@ class Attribution:
         from simulator.studies.why_records import frame
         return frame(self)
 
+    @property
+    def empty(self) -> bool:
+        """Whether nobody is served, from the start as it is to the end."""
+        return not any(rung.point.completed for rung in (*self.corrections, *self.ladder))
+
     @cached_property
     def trace(self) -> Trace:
         """The trace that all runs replay, as far as it is used."""

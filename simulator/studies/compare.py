@@ -11,6 +11,7 @@ from simulator.account import Account
 from simulator.counting import counted
 from simulator.display import account_card
 from simulator.errors import InputError
+from simulator.frozen import Kept
 from simulator.metrics import METRICS, json_keys
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policies
@@ -43,7 +44,7 @@ SHOWN_TABLES = 3
 
 
 @dataclass(frozen=True)
-class Ratio:
+class Ratio(Kept):
     """Saturated output throughput of a policy over that of the baseline, from the summaries of both runs.
 
     See `ratios.RATIOS` for the keys; `at_once` is the most requests that the baseline ever ran at once.
@@ -63,7 +64,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Kept):
     """What `compare` found.
 
     Attributes:

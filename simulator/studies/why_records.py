@@ -27,7 +27,8 @@ def records(found: Attribution, command: str = "batchsim run --policy hybrid") -
     bound = found.bound
     return {
         "from": found.names[0], "to": found.names[1], "metric": found.metric, "unit": METRICS[found.metric],
-        "trace": found.trace.name, "num_prompts": len(found.trace), "load": found.scenario.load,
+        "trace": found.trace.name, "trace_notes": list(found.trace.report.notes), "num_prompts": len(found.trace),
+        "load": found.scenario.load,
         "ratio": _plain(found.total), "ratio_in_steps": _plain(found.total_in_steps),
         "ratio_with_artefacts": _plain(found.raw),
         "corrections": [_record(rung, command) for rung in found.corrections],

@@ -37,6 +37,13 @@ def test_it_writes_its_findings_and_figures_and_the_same_bytes_again(batchsim: C
     assert {path.name: path.read_bytes() for path in there.iterdir()} == before
 
 
+def test_what_was_done_to_the_trace_is_told(batchsim: Call) -> None:
+    line = (*FEW, "--sample", "0.9", "--output-scale", "0.5", "--repeat", "2")
+    done = ["a sample of 0.9 of the requests", "prompts x 1, outputs x 0.5", "repeated: 2 rounds"]
+    assert set(done) <= set(batchsim(*line)[1].splitlines())
+    assert json.loads(batchsim(*line, "--json")[1])["facts"][-3:] == done
+
+
 def test_a_request_is_chosen_by_its_row(batchsim: Call) -> None:
     out = batchsim(*FEW, "--json", "--request", "5", "--policies", "vllm")[1]
     assert json.loads(out)["request"] == 5

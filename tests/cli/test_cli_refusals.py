@@ -62,6 +62,9 @@ WORDS = [
     ("compare --replicas 2", "compare looks into one replica: leave out replicas, queue_limit and autoscale, which run "
      "takes"),
     ("run --sed 3", "unknown option '--sed': did you mean '--seed'?"),
+    ("run --output d", "unknown option '--output': here it is --result-dir DIR; `batchsim report`, `batchsim init`, "
+     "`batchsim calibrate` and 5 more have it"),
+    ("baseline save --out d", "unknown option '--out': here it is --output FILE"),
     ("run --slo p99_ttft:500", "unknown option '--slo': here limits are --goodput METRIC:MS; `batchsim plan` has it"),
     ("compare --load saturated", "unknown option '--load': here both loads are run; `batchsim why`, `batchsim run`, "
      "`batchsim sweep` and 3 more have it"),
@@ -113,6 +116,11 @@ WORDS = [
     ("run --gpu-memory-utilization 2", "--gpu-memory-utilization must be at most 1, not 2.0"),
     ("run --goodput ttft", "--goodput takes NAME:VALUE, not 'ttft'"),
     ("run --goodput ttft:soon", "--goodput ttft must be a number, not 'soon'"),
+    ("run --goodput p99:500", "unknown goodput objective 'p99' (known: ttft, tpot, e2el); `batchsim plan` keeps a "
+     "percentile: --slo p99_ttft:500"),
+    ("run --goodput p99.9_e2el_ms:1234567", "unknown goodput objective 'p99.9_e2el_ms' (known: ttft, tpot, e2el); "
+     "`batchsim plan` keeps a percentile: --slo p99.9_e2el:1234567"),
+    ("run --goodput p99_itl:500", "unknown goodput objective 'p99_itl' (known: ttft, tpot, e2el)"),
     ("run --goodput tft:1", "unknown goodput objective 'tft' (known: ttft, tpot, e2el)"),
     ("run --set max_num_seqs", "--set takes NAME=VALUE, not 'max_num_seqs'"),
     ("run --set max_num_seqs=1 --set max_num_seqs=2", "--set says 'max_num_seqs' twice"),

@@ -235,6 +235,15 @@ def test_a_list_that_cannot_be_read_is_one_line(text: str, told: str, tmp_path: 
     assert "\n" not in str(caught.value)
 
 
+def test_a_name_given_twice_with_dashes_and_without_is_refused(tmp_path: Path) -> None:
+    for read in (varied, spaces):
+        with pytest.raises(InputError, match=r"^--vary says 'rate_scale' twice, with dashes and without"):
+            read(["rate-scale=1,2", "rate_scale=5"])
+    (tmp_path / "twice.yaml").write_text("- {rate_scale: 1}\n- {rate_scale: 1, rate-scale: 3}")
+    with pytest.raises(InputError, match=r"twice\.yaml: a point says 'rate_scale' twice"):
+        listed(str(tmp_path / "twice.yaml"))
+
+
 def test_names_and_values_as_they_are_typed(tmp_path: Path) -> None:
     assert varied(["max-num-seqs=1,inf", "vllm-0.block-size=16", "exact=yes,no", "mix.azure-code-2023=2"]) == {
         "max_num_seqs": [1, float("inf")], "vllm-0.block_size": [16], "exact": [True, False],

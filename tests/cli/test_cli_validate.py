@@ -54,6 +54,10 @@ def test_wrong_input_is_one_line(batchsim: Call, refused: Callable[..., str]) ->
     path = str(recorded(batchsim))
     assert refused("validate", "nothing.yaml", path) == "nothing.yaml: No such file or directory"
     assert refused("validate", NAME, "nothing.json") == "nothing.json: No such file or directory"
+    for knob, told in {"num_prompts=3": "num_prompts is no knob of vllm: the profile or the recorded run says it",
+                       "vllm.replicas=2": "replicas is no knob of vllm: a file for --scenario may say it",
+                       "seed=9": "seed is no knob of vllm: give --seed"}.items():
+        assert refused("validate", NAME, path, "--set", knob) == told
     assert refused("validate", NAME, path, "--rows", "none").startswith("unknown choice of rows 'none'")
     assert refused("validate", NAME, path, "--kv-capacity-tokens", "64").startswith(f"{path}: ")
     Path("no-arrivals.json").write_text(json.dumps({"ttfts": [1.0], "itls": [[]], "input_lens": [1]}))

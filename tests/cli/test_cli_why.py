@@ -100,3 +100,18 @@ def test_a_ratio_without_a_value_has_no_figure(batchsim: Call, tmp_path: Path) -
 ])
 def test_what_it_refuses(line: str, told: str, refused: Callable[..., str]) -> None:
     assert refused(*line.split()).startswith(told)
+
+
+def test_a_ratio_of_nobody_to_nobody_ends_with_1(batchsim: Call) -> None:
+    status, out, err = batchsim("why", "--num-prompts", "5", "--max-tokens", "exact", "--kv-capacity-tokens", "16")
+    assert status == 1
+    assert "How the switches are meant" in out
+    assert err.startswith("batchsim: nobody was served: of 5 requests, 5 rejected (never fits the KV pool: 5; ")
+
+
+def test_what_was_done_to_the_trace_is_told(batchsim: Call) -> None:
+    line = ("why", "--num-prompts", "5", "--sample", "0.9", "--output-scale", "0.5")
+    done = ["a sample of 0.9 of the requests", "prompts x 1, outputs x 0.5"]
+    assert set(done) <= set(batchsim(*line)[1].splitlines())
+    assert json.loads(batchsim(*line, "--json")[1])["trace_notes"] == done
+    assert json.loads(batchsim("why", "--num-prompts", "5", "--json")[1])["trace_notes"] == []

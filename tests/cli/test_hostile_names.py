@@ -175,7 +175,7 @@ def test_what_was_not_compared_is_told(evil: Call) -> None:
     evil("baseline", "save", *QUESTION, "-o", "all/a.json")
     Path("all/more/b.json").write_bytes(Path("all/a.json").read_bytes())
     told = regress("all", goodput={"ttft": 5000.0}).verdict()
-    assert "Measured now, and not in the baseline: request_goodput: --accept it to hold it." in told
+    assert "Measured now, and not in the baseline: request_goodput, jain_index: --accept" in told
     assert told.endswith("Not looked into: all/more/.")
 
 

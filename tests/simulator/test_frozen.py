@@ -114,6 +114,58 @@ def test_a_policy_object_is_a_copy_in_and_out(clone: Any) -> None:
     assert asked == sim.Scenario(policy=Listing(max_batch_size=2))
 
 
+def test_an_array_stays_the_callers_own_and_a_scenario_what_it_was(clone: Any) -> None:
+    whole = np.arange(6)
+    asked = clone(sim.Scenario(knobs={"sizes": whole, "part": whole[1:3], "deep": {"pair": [np.array([0.5, 1])]}}))
+    whole *= 2
+    assert asked.knobs == {"sizes": (0, 1, 2, 3, 4, 5), "part": (1, 2), "deep": {"pair": ((0.5, 1.0),)}}
+    assert asked == sim.Scenario(knobs=asked.knobs)
+    assert json.loads(json.dumps(asked.to_dict()["knobs"]))["part"] == [1, 2]
+
+
+@dataclasses.dataclass
+class Weighing(StaticBatching):
+    """A policy with an array for a knob."""
+
+    weights: Any = None
+
+
+def test_an_array_of_a_policy_object_is_a_copy_in_and_out_and_told() -> None:
+    weights = np.array([1.0, 2.0])
+    asked = sim.Scenario(trace_of(ROWS), Weighing(weights=weights), cost_model=Constant(10))
+    weights *= 9
+    asked.policy.weights[0] = 7
+    found = sim.run(asked)
+    assert found.policy.weights.tolist() == [1, 2]
+    assert "weights=[1.0, 2.0]" in found.summary()["policy_args"]
+    assert found.asked["knobs"]["weights"] == [1, 2]
+
+
+@dataclasses.dataclass(slots=True)
+class Slotted(StaticBatching):
+    """A policy whose own fields are slots, one of which is set by nobody."""
+
+    extra: int = 3
+    sizes: list[int] = dataclasses.field(default_factory=list)
+    unset: int = dataclasses.field(init=False)
+
+
+def test_slots_of_a_policy_object_are_copied_like_its_attributes(clone: Any) -> None:
+    given = Slotted(max_batch_size=2)
+    given.extra = np.int64(4)
+    asked = clone(sim.Scenario(policy=given))
+    given.sizes.append(1)
+    asked.policy.sizes.append(2)
+    assert (asked.policy.sizes, asked.policy.extra, type(asked.policy.extra)) == ([], 4, int)
+
+
+def test_a_comparison_cannot_be_changed() -> None:
+    found = sim.compare(trace_of(ROWS), cost_model=Constant(10))
+    for kept in (found.ratios[0].baseline, found.ratios[0].continuous, found.results, found.equal_slots, found.ladders):
+        with pytest.raises(TypeError, match="cannot be changed"):
+            kept.clear()    # type: ignore[attr-defined]
+
+
 # --- results --------------------------------------------------------------------------------------------------------
 
 def holes(value: Any, path: str = "result", seen: set[int] | None = None) -> Iterator[str]:

@@ -203,6 +203,24 @@ def test_nothing_is_no_pass_and_nothing_to_accept(tmp_path: Path) -> None:
             regression.accept(found, "because")
 
 
+def test_a_baseline_of_nobody_is_neither_kept_nor_passed(baseline: Path) -> None:
+    with pytest.raises(InputError, match=r"^nobody was served: of 66 requests, 66 rejected .*: give .*; a baseline "
+                                         "without an answer would pass whatever serves nobody$"):
+        regression.save("none.json", TIGHT.but(kv_capacity_tokens=16))
+    Path("run.json").write_text(sim.run(TIGHT.but(kv_capacity_tokens=16)).to_json())
+    with pytest.raises(InputError, match=r"^nobody was served; a baseline without an answer would"):
+        regression.save("none.json", results=["run.json"])
+    assert not Path("none.json").exists()
+    found = regression.regress("run.json")
+    assert (found.status, found.compared[0].reason.partition(":")[0]) == (3, "nobody was served, neither then nor now")
+    assert regression.regress("run.json", kv_capacity_tokens=6000).status == 1
+    gone = regression.regress(baseline, kv_capacity_tokens=16)
+    assert gone.outcome == REGRESSION
+    with pytest.raises(InputError, match=r"^tight\.json: nobody is served now; a baseline without an answer"):
+        regression.accept(gone, "so")
+    assert regression.regress(baseline).passed
+
+
 def test_other_traffic_is_another_question(baseline: Path) -> None:
     """A trace that changed is refused; a definition that changed with the scenario is not compared."""
     Path("t.csv").write_text("arrival,prompt,output\n0,10,5\n1,10,5\n")

@@ -18,6 +18,7 @@ from simulator.frames import REQUEST_COLUMNS, STEP_COLUMNS, csv_pieces
 from simulator.ledger import SLOT_PARTS
 from simulator.metrics import METRICS, json_keys
 from simulator.policies import StaticBatching, Vllm
+from simulator.remarks import unserved
 from simulator.result import Result, load
 from simulator.simulation import simulate
 
@@ -113,6 +114,29 @@ def test_rejects_are_counted_named_and_measured():
     assert found["rejected_reasons"] == "longer than max_model_len: 1,never fits the KV pool: 1"
     assert (found["largest_rejected_request"], found["largest_rejected_tokens"]) == (2, 110)
     assert (found["total_input_tokens"], found["total_output_tokens"]) == (4, 2)
+
+
+@pytest.mark.parametrize(("policy", "max_tokens", "reserved", "remedy"), [
+    ("static --set reserve=model", None, 1000, "give a shorter --max-model-len, or a reserve of declared lengths"),
+    ("orca", "model", 1000, "give shorter declared lengths (--max-tokens, --max-model-len), or more KV cache"),
+    ("static", "model", 1000, "give shorter declared lengths (--max-tokens, --max-model-len), or more KV cache")])
+def test_who_is_rejected_for_what_is_reserved_is_told_of_that(policy: str, max_tokens: str | None, reserved: int,
+                                                               remedy: str) -> None:
+    name, _, setting = policy.partition(" --set ")
+    found = simulate(trace_of([(0, 4, 2), (0, 30, 9)]), name, knobs=dict([setting.split("=")] if setting else []),
+                     cost_model=Constant(10), max_tokens=max_tokens, kv_capacity_tokens=500,
+                     max_model_len=1000).summary()
+    assert (found["completed"], found["reserved_beyond_pool"]) == (0, reserved)
+    told = unserved(found) or ""
+    assert f"the largest has 39 tokens, and up to {reserved:,} are reserved for one that would fit): {remedy}" in told
+    assert "shorter requests" not in told
+
+
+def test_who_is_larger_than_the_pool_is_told_of_the_pool() -> None:
+    found = simulate(trace_of([(0, 4, 2), (0, 600, 9)]), "static", knobs={"reserve": "model"}, cost_model=Constant(10),
+                     kv_capacity_tokens=500, max_model_len=1000).summary()
+    assert (found["rejected"], found["reserved_beyond_pool"]) == (2, None)
+    assert (unserved(found) or "").endswith("--kv-capacity-tokens), or a trace with shorter requests")
 
 
 def test_goodput_needs_an_objective():

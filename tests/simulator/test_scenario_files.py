@@ -118,6 +118,14 @@ def test_fields_have_their_kinds(write: Write) -> None:
     ("exact: 1", "scenario.yaml, line 1: exact must be true or false, not 1"),
     ("goodput: [ttft]", "scenario.yaml, line 1: goodput must map names to values, not ['ttft']"),
     ("goodput: {tft: 1}", "scenario.yaml: unknown goodput objective 'tft' (known: ttft, tpot, e2el)"),
+    ("goodput: {ttft: null}", "scenario.yaml, line 1: goodput ttft must be above 0, not None"),
+    ("goodput: {p99_ttft: null}", "scenario.yaml, line 1: goodput p99_ttft must be above 0, not None"),
+    ("classes: {a: {ttft: null}}", "scenario.yaml, line 1: classes of a: ttft must be above 0, not None"),
+    ("tenants: {a: null}", "scenario.yaml, line 1: tenants a must be above 0, not None"),
+    ("prices: {h100-80: null}", "scenario.yaml, line 1: prices h100-80 must be above 0, not None"),
+    (f"goodput: {{ttft: {'9' * 400}}}", "scenario.yaml, line 1: goodput ttft is too large, a number of 400 digits"),
+    (f"cap_gaps: {'9' * 400}", "scenario.yaml, line 1: cap_gaps is too large, a number of 400 digits"),
+    (f"noise: {'9' * 400}", "scenario.yaml: noise, if not profile, is too large, a number of 400 digits"),
     ("prices: {h100: 1}", "scenario.yaml: unknown GPU 'h100': did you mean 'h100-80'? (known: "),
     ("prices: {h100-80: 0}", "scenario.yaml, line 1: prices h100-80 must be above 0, not 0"),
     ("reading: {unt: s}", "scenario.yaml: unknown setting of reading 'unt': did you mean 'unit'? (known: format, "),
@@ -207,6 +215,16 @@ def test_a_file_that_has_changed_is_told(write: Write) -> None:
     assert str(error.value) == ("r.json: t.csv has changed since this result was written: restore it, or give --trace "
                                 "t.csv to take it as it is")
     assert len(sim.run(found.scenario(trace="t.csv")).setup.trace) == 4
+
+
+def test_a_mix_that_has_changed_is_told_with_its_flag(write: Write) -> None:
+    for name in ("one.csv", "other.csv"):
+        write("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,10,5\n2023-11-16 18:15:49,10,5\n", name)
+    mixed = sim.Scenario("azure-conv-2023", num_prompts=2, mix={"one.csv": 2, "other.csv": 0.5})
+    found = read_scenario(write(sim.run(mixed).to_json(), "r.json"))
+    write("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,10,9\n", "other.csv")
+    with pytest.raises(InputError, match=r"other\.csv has .* give --mix one\.csv=2,other\.csv=0\.5 to take it as"):
+        found.scenario()
 
 
 def test_a_file_that_says_no_digests_reads_none_of_what_it_names(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

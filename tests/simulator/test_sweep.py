@@ -28,7 +28,7 @@ from simulator.studies.sweep.pictures import (
     pareto_title,
     scattered_frame,
 )
-from simulator.studies.sweep.records import checked, efficiency, record, to_csv, varied
+from simulator.studies.sweep.records import checked, efficiency, knob_of, record, to_csv, varied
 from simulator.studies.sweep.tables import table, tenants
 from simulator.studies.sweep.tuning import OTHERS, tune
 from simulator.studies.sweep.variants import as_field, grid, variants
@@ -255,6 +255,16 @@ def test_what_a_point_leaves_as_it_is_has_a_place_beside_the_others() -> None:
 
 SHARED = Trace("shared", np.zeros(12, np.int64), np.full(12, 40), np.full(12, 100),
                tenant=["chat", "code", "code", "code"] * 3)
+
+
+def test_a_knob_that_is_a_list_stays_whole_where_a_point_leaves_it_as_it_is() -> None:
+    found = sweep(trace_of([(0, 10, 2)] * 4), "dynamic", cost_model=Constant(1),
+                  points=[{"preferred_batch_size": [4, 8]}, {"goodput": {"ttft": 500}}])
+    assert [each["preferred_batch_size"] for each in found.records] == [(4, 8), (32,)]
+    assert json.loads(json.dumps(found.records))[1]["preferred_batch_size"] == [32]
+    args = {"policy_args": "words=('a', 'b'),line=a,b,bound=inf,last=(1, 2)"}
+    assert [knob_of(args, knob) for knob in ("words", "line", "bound", "last", "none")] == [
+        "('a', 'b')", "a,b", "inf", (1, 2), None]
 
 
 def test_tenants_and_whom_a_point_does_not_serve() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_cluster import scenario, trace_of
 
 from simulator.errors import InputError
-from simulator.run_tables import tables
+from simulator.run_tables import tables as run_tables
 from simulator.simulation import run
 from simulator.tenancy import jain_index
 
@@ -49,6 +49,18 @@ def test_each_tenant_by_hand() -> None:
     assert first.request_goodput == second.request_goodput == pytest.approx(1 / 70e-9)
 
 
+def test_who_is_rejected_is_one_of_its_tenants_requests() -> None:
+    made = trace_of((0, 4, 4), (0, 90, 2), (0, 90, 1), tenant=("a", "a", "b"))
+    result = run(scenario(made, max_model_len=50))
+    found = [(each.tenant, each.requests, each.rejected, each.completed, each.attainment) for each in result.tenants]
+    assert found == [("a", 2, 1, 1, None), ("b", 1, 1, 0, None)]
+    tables = list(run_tables({"vllm": json.loads(result.to_json())}))
+    assert [(row[0], *row[1:4]) for row in tables[-1].rows] == [("a", "2", "1", "1"), ("b", "1", "1", "0")]
+    assert tables[-1].header[1:4] == ("requests", "rejected", "finished")
+    nobody = list(run_tables({"vllm": json.loads(two_tenants().to_json())}))[-1]
+    assert "rejected" not in nobody.header
+
+
 def test_a_class_takes_the_place_of_the_objectives_of_all() -> None:
     strict = {"b": {"ttft": 49 / MS}}
     result = two_tenants(goodput={"ttft": 1.0}, classes=strict)
@@ -67,7 +79,7 @@ def test_without_objectives_nobody_is_well_served() -> None:
     assert [(each.completed, each.attainment, each.request_goodput) for each in result.tenants] == [
         (2, None, None), (1, None, None)]
     assert result.summary()["jain_index"] is None
-    tenants = next(table for table in tables({"vllm": json.loads(result.to_json())}) if table.title == "Tenants")
+    tenants = next(table for table in run_tables({"vllm": json.loads(result.to_json())}) if table.title == "Tenants")
     place = tenants.header.index("well served")
     assert [row[place] for row in tenants.rows] == ["-", "-"]
 

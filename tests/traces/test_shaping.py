@@ -228,6 +228,19 @@ def test_who_began_alike_still_does_where_prompts_are_scaled(prompts, factor):
         assert len(own) == -(-prompt // longer.hash_block)
 
 
+@pytest.mark.parametrize("block", [8, 100, 512, 1000])
+def test_a_block_is_whole_where_its_scale_as_it_is_written_makes_it_so(block: int) -> None:
+    trace = made([0.0], prompt=[block], hash_ids=((1,),), hash_block=block)
+    for hundredths in range(1, 400):
+        if block * hundredths % 100:
+            with pytest.raises(TraceError, match="take a scale that leaves whole tokens"):
+                stretched(trace, hundredths / 100, 1)
+        else:
+            assert stretched(trace, hundredths / 100, 1).hash_block == block * hundredths // 100
+    with pytest.raises(TraceError, match=r"would make \d+\.000\d+: take a scale"):
+        stretched(trace, 1.0000001, 1)
+
+
 def test_lengths_that_cannot_be_scaled_are_refused():
     blocks = made([0], prompt=[10], hash_ids=[[1, 2]], hash_block=8)
     with pytest.raises(TraceError, match=r"blocks of 8 tokens, which prompts x 0.3 would make 2.4: take a scale that"):

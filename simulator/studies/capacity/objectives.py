@@ -89,7 +89,7 @@ def objectives_of(scenario: Scenario, attainment: float, percentiles: Iterable[s
     Raises:
         InputError: There is none, or one cannot be read.
     """
-    checks.above_zero("attainment", attainment)
+    attainment = checks.positive("attainment", attainment)
     if LEAST_PERCENT <= attainment < 100:
         raise InputError(f"attainment is a share below 1, not {attainment:g}: did you mean {attainment / 100:g}?")
     if attainment >= 1:

@@ -69,7 +69,7 @@ def question_of(scenario: Scenario, *, attainment: float = ATTAINMENT, slo: Sequ
     """The question of these settings. Raises InputError for what cannot be asked."""
     choose("answer to find", find, FIND)
     refuse(scenario)
-    checks.above_zero("confidence", confidence)
+    confidence = checks.positive("confidence", confidence)
     if confidence >= 1:
         raise InputError(f"confidence must be below 1, not {confidence}: 0.95 is usual")
     max_gpus, replications = checks.count("max_gpus", max_gpus), checks.whole("replications", replications)

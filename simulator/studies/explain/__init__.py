@@ -70,11 +70,12 @@ class Explanation:
         return f"saturated, {counted(slots, 'slot')} each, no other bound"
 
     def facts(self) -> list[str]:
-        """The inputs in lines: what was asked of whom, and where the times of steps come from."""
+        """The inputs in lines: what was asked of whom, where the times of steps come from, what was done to the trace.
+        """
         setups = [result.setup for result in self.deployed.values()]
         sizes = [f"{line}; a longer trace may have a longer one, and fewer slots" for setup in setups
                  for line in size_told(setup)]
-        return [f"requests: {self.used}", *facts_of(setups[0])[1:], *sizes]
+        return [f"requests: {self.used}", *facts_of(setups[0])[1:], *sizes, *setups[0].trace.report.notes]
 
     def told(self) -> dict[str, str]:
         """By policy, the end of the request in words."""

@@ -15,6 +15,7 @@ from simulator.documents import readable
 from simulator.errors import InputError
 from simulator.policies import Policy
 from simulator.policies.making import make_policies, reference_of
+from simulator.remarks import unserved
 from simulator.saved import MANIFEST
 from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios import ScenarioFile, read_scenario
@@ -49,10 +50,14 @@ def save(path: str | os.PathLike[str], scenario: Source | None = None, *, result
         results: JSON of `vllm bench serve` or `batchsim run`; several are repetitions.
         tolerance: By metric, name of the JSON or "all": "exact", "5%", or a number in the metric's own unit.
         progress: See `simulator.simulation.run`.
+
+    Raises:
+        InputError: Nobody is served, or the scenario could not be run again from a file.
     """
     stated(tolerance or {})
     asked = Scenario() if scenario is None else scenario
-    side = _recorded(results) if results else simulated(run(_scenario(asked), progress=progress))
+    side = _recorded(results) if results else _first(_scenario(asked), progress)
+    _refuse_empty(side, "nobody was served")
     found = new_baseline(path, side, tolerance or {})
     found.write()
     return found
@@ -113,6 +118,19 @@ def accept(found: Regression, reason: str) -> list[Baseline]:
     return changed
 
 
+def _first(scenario: Scenario, progress: Progress | None) -> Side:
+    """What a run comes to that serves somebody. Raises InputError with what would get them served."""
+    result = run(scenario, progress=progress)
+    side = simulated(result)
+    _refuse_empty(side, unserved(result.summary(metrics=())))
+    return side
+
+
+def _refuse_empty(side: Side, why: str | None) -> None:
+    if side.empty:
+        raise InputError(f"{why}; a baseline without an answer would pass whatever serves nobody")
+
+
 def _accepted(found: Compared, reason: str) -> Baseline:
     known, current = found.baseline, found.current
     if known is None or current is None:
@@ -121,6 +139,7 @@ def _accepted(found: Compared, reason: str) -> Baseline:
         raise InputError(f"{known.path}: is a plain result, which keeps no history: save it as a baseline first")
     if known.side.scenario is not None and current.scenario is None:
         raise InputError(f"{known.path}: can be run again, and a measurement cannot: save it as a baseline of its own")
+    _refuse_empty(current, f"{known.path}: nobody is served now")
     changes = {change.name: (change.before, change.after) for change in found.changes if change.verdict != "same"}
     return known.accepted(current, reason, changes)
 
@@ -161,6 +180,9 @@ def _compared(known: Baseline, scenario: Source | None, results: Paths, metrics:
     changed = compare(known.side, side, allowed, metrics, rerun=current is not None)
     found = Compared(known.name, changed, "", known, side, allowed, tuple(differences(known.side, side)),
                      new=() if metrics else _new(known.side, side))
+    if known.side.empty and side.empty:
+        return replace(found, changes=(), reason="nobody was served, neither then nor now: `batchsim run` of the same "
+                                                 "says why")
     if not found.changes:
         return replace(found, reason="the baseline and the current result have no metric in common")
     if not any(change.tolerance.gates for change in found.changes):

@@ -63,6 +63,11 @@ class Side:
         return self.kind == "simulated" or bool(self.spread)
 
     @property
+    def empty(self) -> bool:
+        """Whether it says that nobody was served, so that it holds nothing."""
+        return self.metrics.get("completed") == 0
+
+    @property
     def effective(self) -> Mapping[str, Any]:
         """Knobs and sizes as they were in force, by name; nothing where nobody kept them."""
         return dict(self.origin.get("effective") or {})

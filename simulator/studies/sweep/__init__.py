@@ -15,7 +15,7 @@ from cost_models import CostModelError
 from simulator.account import Account
 from simulator.display import account_card
 from simulator.errors import InputError
-from simulator.frozen import Frozen
+from simulator.frozen import Frozen, of_python
 from simulator.scenario import Scenario, scenario_of
 from simulator.scenarios.held import held
 from simulator.setup import cost_of
@@ -173,7 +173,7 @@ def combinations(vary: Mapping[str, Sequence[Any]], points: Iterable[Values]) ->
     for each in listed:
         if both := [name for name in each if name in vary]:
             raise InputError(f"{both[0]} is both varied and listed: give one")
-    return [Frozen({**each, **values}) for each in listed for values in grid(vary)]
+    return [Frozen(of_python({**each, **values})) for each in listed for values in grid(vary)]
 
 
 __all__ = ["Sweep", "combinations", "sweep"]

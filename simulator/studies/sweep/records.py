@@ -27,6 +27,7 @@ THROUGHPUT, INTERACTIVITY = "tokens_per_gpu", "tokens_per_user"
 RECKONED = ("output_throughput", "median_tpot_ms", "mean_tpot_ms", "tensor_parallel_size", "replicas", "completed",
             *UNSERVED)
 LARGEST = 1e300
+_TUPLE = re.compile(r"^\((.*?),?\)$", re.DOTALL)
 
 
 def summary(scenario: Scenario, percentiles: Sequence[float] = (99,), metrics: Sequence[str] = LATENCIES) -> Record:
@@ -56,12 +57,13 @@ def checked(each: Record, where: str) -> Record:
 
 def knob_of(measured: Mapping[str, Any], knob: str) -> Any:
     """A knob as the run had it, its default resolved; None where the policy lacks it or bounds nothing by it."""
-    found = re.search(rf"(?:^|,){re.escape(knob)}=([^,]*)", measured.get("policy_args") or "")
+    found = re.search(rf"(?:^|,){re.escape(knob)}=(.*?)(?:,\w+=|$)", measured.get("policy_args") or "", re.DOTALL)
     word = found[1] if found else "None"
     try:
-        return json.loads(word)
+        value = json.loads(_TUPLE.sub(r"[\1]", word))
     except ValueError:
         return None if word == "None" else word
+    return tuple(value) if isinstance(value, list) else value
 
 
 def values_of(each: Record) -> Record:

@@ -27,7 +27,7 @@ INTERVALS = f"Mean difference and its {LEVEL:.0%} interval (Student's), in pairs
 LIMIT = "limit: what stops the queue most, and in which share of the time."
 BEST = " * in the Pareto set: no other point{} has more output tok/s for each user and for each GPU."
 IN_PART = " Who leaves a larger share of the requests unserved than another one is not in it."
-FAIR = "met: share of its requests that were answered and met its objectives."
+FAIR = "met: share of its requests, rejected ones apart, that were answered and met its objectives."
 AS_GIVEN = " (as given)"
 """Of the point that a search starts from: its values may lie beyond what is searched."""
 NOTICED = 0.005

@@ -14,7 +14,7 @@ from typing import Any
 from simulator import checks
 from simulator.account import Account
 from simulator.errors import InputError, choose
-from simulator.frozen import frozen
+from simulator.frozen import frozen, of_python
 from simulator.metrics import METRICS, json_keys
 from simulator.scenarios.held import together
 from simulator.studies.campaign import Found
@@ -154,8 +154,8 @@ def _study(seed: int) -> Any:
 def _distribution(values: Sequence[Any] | Span) -> Any:
     kinds = _optuna().distributions
     if not isinstance(values, tuple):
-        return kinds.CategoricalDistribution(frozen(values))
-    low, high = frozen(values)
+        return kinds.CategoricalDistribution(frozen(of_python(values)))
+    low, high = frozen(of_python(values))
     kind = kinds.IntDistribution if isinstance(low, int) and isinstance(high, int) else kinds.FloatDistribution
     return kind(low, high, log=low > 0 and high >= WIDE * low)
 
