@@ -52,6 +52,13 @@ def _is_frame(value: object) -> bool:
     return type(value).__name__ == "DataFrame"
 
 
+def check_lists(**found: object) -> None:
+    """Refuse a single value, text above all, where several belong."""
+    for name, value in found.items():
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise InputError(f"{name} must be a list, such as [{value!r}], not {value!r}")
+
+
 def check_field(name: str, known: Iterable[str]) -> None:
     """Refuse what is no field of a scenario; say of a setting of `reading` and of a knob where it belongs."""
     if name in (names := tuple(known)):

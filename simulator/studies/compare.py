@@ -13,6 +13,7 @@ from simulator.display import account_card
 from simulator.errors import InputError
 from simulator.frozen import Kept
 from simulator.metrics import METRICS, json_keys
+from simulator.mistaken import check_lists
 from simulator.policies.base import Policy
 from simulator.policies.making import make_policies
 from simulator.policies.static import StaticBatching
@@ -187,6 +188,7 @@ def compare(trace: Trace | str = "azure-conv-2023", policies: Sequence[Policy | 
         >>> found.labels, round(found.speedup()["scheduling"], 2)
         (('static', 'vllm'), 1.73)
     """
+    check_lists(policies=policies)
     contenders = dict(zip(_labels(policies), make_policies(policies, settings), strict=True))
     scenario = held(scenario_of(trace=trace, **options))
     only_one_replica("compare", scenario)

@@ -111,3 +111,12 @@ def test_a_sweep_varies_lists(vary: Any, told: str) -> None:
 def test_text_is_no_number_whatever_it_spells(field: str, text: str, told: str) -> None:
     assert refusal(sim.Scenario, **{field: text}) == f"{told}, not the text {text!r}: leave out its quotes"
     assert refusal(sim.Scenario, **{field: "many"}) == f"{told}, not 'many'"
+
+
+@pytest.mark.parametrize(("call", "given", "told"), [
+    (sim.compare, {"policies": "static"}, "policies must be a list, such as ['static'], not 'static'"),
+    (sim.plan, {"gpus": "h200"}, "gpus must be a list, such as ['h200'], not 'h200'"),
+    (sim.plan, {"tensor_parallel_sizes": 2}, "tensor_parallel_sizes must be a list, such as [2], not 2"),
+    (sim.plan, {"slo": "p99_ttft:500"}, "slo must be a list, such as ['p99_ttft:500'], not 'p99_ttft:500'")])
+def test_one_value_where_several_belong(call: Any, given: dict[str, Any], told: str) -> None:
+    assert refusal(call, **given) == told

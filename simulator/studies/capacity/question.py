@@ -9,6 +9,7 @@ from typing import Any
 from cost_models import GPUS
 from simulator import checks
 from simulator.errors import InputError, choose
+from simulator.mistaken import check_lists
 from simulator.scenario import Scenario
 from simulator.statistics import LEVEL
 from simulator.studies.capacity.objectives import ATTAINMENT, Objective, objectives_of
@@ -69,6 +70,7 @@ def question_of(scenario: Scenario, *, attainment: float = ATTAINMENT, slo: Sequ
     """The question of these settings. Raises InputError for what cannot be asked."""
     choose("answer to find", find, FIND)
     refuse(scenario)
+    check_lists(slo=slo, gpus=gpus, tensor_parallel_sizes=tensor_parallel_sizes)
     confidence = checks.positive("confidence", confidence)
     if confidence >= 1:
         raise InputError(f"confidence must be below 1, not {confidence}: 0.95 is usual")
