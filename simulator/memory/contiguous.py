@@ -9,6 +9,7 @@ Source: the memories "Max", "Oracle" and "Pow2" of Kwon et al., SOSP 2023; "decl
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, Self
 
 import numpy as np
@@ -35,17 +36,18 @@ def reservation(rule: Reserve, max_model_len: int, prompt: Lengths, output: Leng
 
 def size_rule(rule: Reserve, max_model_len: int, outputs: Lengths) -> Callable[[Request], int]:
     """The same for one request at a time; `outputs` are true lengths by request index."""
-    def size_of(request: Request) -> int:
-        if rule == "model":
-            return max_model_len
-        if rule == "declared":
-            return request.prompt + request.max_tokens
-        output = int(outputs[request.index])
-        if rule == "exact":
-            return request.prompt + output
-        return min(request.prompt + (1 << (output - 1).bit_length()), max_model_len)
+    return partial(_size_of, rule, max_model_len, outputs)
 
-    return size_of
+
+def _size_of(rule: Reserve, max_model_len: int, outputs: Lengths, request: Request) -> int:
+    if rule == "model":
+        return max_model_len
+    if rule == "declared":
+        return request.prompt + request.max_tokens
+    output = int(outputs[request.index])
+    if rule == "exact":
+        return request.prompt + output
+    return min(request.prompt + (1 << (output - 1).bit_length()), max_model_len)
 
 
 class Contiguous(Memory):
@@ -67,10 +69,8 @@ class Contiguous(Memory):
     @classmethod
     def reserving(cls, rule: Reserve, capacity: int, max_model_len: int, outputs: Lengths, placement: str) -> Self:
         """A row of `capacity` tokens in which requests reserve by one of the rules."""
-        def sizes(prompt: Lengths, output: Lengths, max_tokens: Lengths) -> Lengths:
-            return reservation(rule, max_model_len, prompt, output, max_tokens)
-
-        return cls(capacity, size_rule(rule, max_model_len, outputs), sizes, placement)
+        return cls(capacity, size_rule(rule, max_model_len, outputs), partial(reservation, rule, max_model_len),
+                   placement)
 
     def grow(self, request: Request, tokens: int) -> bool:
         if request.index in self._at:

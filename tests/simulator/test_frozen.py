@@ -17,7 +17,7 @@ import simulator as sim
 from cost_models import Constant
 from simulator.frozen import Frozen, frozen
 from simulator.memory import Memory
-from simulator.policies import Policy, StaticBatching, Vllm
+from simulator.policies import POLICIES, Policy, StaticBatching, Vllm
 from simulator.result import Result
 
 ROWS = [(0, 4, 1), (0, 40, 3), (5, 4, 9), (60, 4, 2)]
@@ -225,3 +225,11 @@ def test_a_policy_of_a_result_can_be_written_into_and_tells_nobody(clone: Any) -
 def test_a_ledger_says_that_a_copy_can_be_changed() -> None:
     with pytest.raises(TypeError, match=r"cannot be changed: dict\(\.\.\.\) makes a copy that can be$"):
         run().slot_ledger.parts["decode"] = 0
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_result_that_has_been_asked_can_still_be_sent_elsewhere(policy: str, replicas: int) -> None:
+    result = run(policy, replicas=replicas)
+    told = result.summary()
+    assert pickle.loads(pickle.dumps(result)).summary() == copy.deepcopy(result).summary() == told
