@@ -259,6 +259,8 @@ class Audited(TensorRtLlm):
     def _run(self, active: Active, step: Step, chunks: list[tuple[Request, int]]) -> None:
         super()._run(active, step, chunks)
         assert not self.pushed_out, "whoever generates took a token of an earlier budget"
+        orders = [request.order or 0 for request, _ in step.chunks]
+        assert orders == sorted(orders), "chunks are in running order"
         if len(chunks) < len(self.fitting):
             assert active.queue.waiting[0] in self.fitting, "it is the head of the queue that gets none"
             assert step.blocked == "budget"
