@@ -52,6 +52,7 @@ def test_gathering_is_right(heads: Heads, dtype: Any, page_size: int) -> None:
 
 def test_decodes_and_chunks_may_go_different_ways() -> None:
     path = Split(GatherAndAttend(), GatherAndAttend())
+    assert error_of(path, SHAPES[0], 16, torch.float64, CPU, rng(), lengths=(16, 17)) < 1e-12    # no decodes, then both
     assert error_of(path, SHAPES[0], 16, torch.float32, CPU, rng(), lengths=FEW) <= 1e-4
     assert path.obstacle(CPU) is None
     assert Split(path, Varlen()).obstacle(CPU) == "varlen_attn needs CUDA"

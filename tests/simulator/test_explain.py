@@ -22,6 +22,7 @@ from simulator.policies import Sglang, StaticBatching, Vllm
 from simulator.result import Result
 from simulator.scenario import Scenario
 from simulator.studies.explain import explain
+from simulator.studies.explain.answer import number as answer_number
 from simulator.studies.explain.contention import contention
 from simulator.studies.explain.exhaustion import BLOCK, SHARES, exhaustion, pool, preemptions, sweep
 from simulator.studies.explain.following import moments, moments_table, strip_frame
@@ -283,3 +284,8 @@ def test_a_cache_without_bound_has_no_total() -> None:
     ran = {"a": sim.simulate(trace_of(ROWS), "vllm", cost_model=Constant(1000), kv_capacity_tokens=inf)}
     assert ledger_table("kv", ran, "here").rows[-1] == ("all token-seconds", "no bound")
     assert ledger_table("slots", ran, "here").rows[-1][1] != "no bound"
+
+
+@pytest.mark.parametrize(("value", "told"), [(None, "-"), (7.0, "7"), (7.25, "7.2"), (1234.5, "1,234")])
+def test_numbers_have_as_many_digits_as_say_something(value: float | None, told: str) -> None:
+    assert answer_number(value) == told

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import simulator as sim
+from simulator import checks
 from traces import Trace, TraceError
 
 TWO = Trace("two", arrival=[0, 1_000_000_000], prompt=[100, 50], output=[10, 30])
@@ -120,3 +121,8 @@ def test_text_is_no_number_whatever_it_spells(field: str, text: str, told: str) 
     (sim.plan, {"slo": "p99_ttft:500"}, "slo must be a list, such as ['p99_ttft:500'], not 'p99_ttft:500'")])
 def test_one_value_where_several_belong(call: Any, given: dict[str, Any], told: str) -> None:
     assert refusal(call, **given) == told
+
+
+def test_a_name_with_bytes_that_are_no_text_is_refused() -> None:
+    assert refusal(checks.text, "trace", "a\udc80.csv") == (
+        "trace must be text, and 'a\\udc80.csv' has bytes that are none: rename that file")
