@@ -49,7 +49,7 @@ class Package:
 
     def row(self) -> tuple[str, ...]:
         """A row of the table."""
-        return (f"`{self.name}`", f"{self.statements:,}", f"{self.branches:,}", f"{self.percent:.1f}%",
+        return (f"`{self.name}`", f"{self.statements:,}", f"{self.branches:,}", f"{self.percent:.2f}%",
                 f"{sum(gap.count for gap in self.gaps):,}", f"{len(self.gaps):,}")
 
 

@@ -72,7 +72,7 @@ def test_a_row_counts_statements_and_branches_together_and_each_reason_has_its_o
     told(tmp_path, monkeypatch, ODD, ZERO)
     assert covered.main(report(tmp_path)) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2] == "| `simulator` | 80 | 20 | 96.0% | 4 | 2 |"
+    assert lines[2] == "| `simulator` | 80 | 20 | 96.00% | 4 | 2 |"
     assert lines[9] == "| `simulator/a.py` | 4 | guard: it is so |"
 
 
