@@ -336,7 +336,8 @@ def test_the_bars_of_a_verdict_are_its_factors_end_to_end() -> None:
     for axes in (verdict_figure(frame, 10, 20).axes[0], plot_verdict(frame, 10, 20)):
         bars = [(round(bar.get_x(), 9), round(bar.get_x() + bar.get_width(), 9)) for bar in axes.patches[1:]]
         assert bars == [(1, 2), (1, 1.5), (2, 12), (1.5, 21), (12, 18), (21, 10.5)], "slots, memory, padding"
-        assert (axes.patches[0].get_x(), axes.patches[0].get_width()) == (10, 10), "the claim"
+        claim = axes.patches[0].get_path().transformed(axes.patches[0].get_patch_transform()).get_extents()
+        assert (claim.x0, claim.x1) == (10, 20), "the claim"
         assert [tick.get_text() for tick in axes.get_yticklabels()] == ["t, 8 x declared", "u, 3 x 100"]
         assert axes.get_xscale() == "log"
 
