@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from written import digest, write
 
 import simulator as sim
 from simulator import traffic
-from simulator.documents import short_digest
 from simulator.errors import FileChanged, InputError
 from simulator.policies.beside import _imported as looked_into
 from simulator.policies.beside import beside
@@ -40,16 +40,6 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-
-
-def write(name: str, text: str) -> str:
-    Path(name).parent.mkdir(parents=True, exist_ok=True)
-    Path(name).write_text(text)
-    return name
-
-
-def digest(name: str) -> str:
-    return short_digest(Path(name).read_bytes())
 
 
 # --- a spec and its lengths -----------------------------------------------------------------------------------------

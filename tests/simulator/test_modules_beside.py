@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from written import digest, write
 
 import simulator as sim
-from simulator.documents import short_digest
 from simulator.errors import FileChanged, InputError
 from simulator.policies.loading import load_policy
 from simulator.scenario import Scenario
@@ -48,16 +48,6 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for name in ("h", "late", "other"):    # each test brings its own
         sys.modules.pop(name, None)
-
-
-def write(name: str, text: str) -> str:
-    Path(name).parent.mkdir(parents=True, exist_ok=True)
-    Path(name).write_text(text)
-    return name
-
-
-def digest(name: str) -> str:
-    return short_digest(Path(name).read_bytes())
 
 
 def asked(imports: str = "try:\n    from h import CAP\nexcept ImportError:\n    CAP = 8") -> Scenario:

@@ -104,4 +104,7 @@ if __name__ == "__main__":
     asked = parser.parse_args()
     if not asked.report.is_file():
         parser.error(f"no such file: {asked.report}")
-    sys.exit(main(asked.report))
+    try:
+        sys.exit(main(asked.report))
+    except (LookupError, TypeError, ValueError):
+        parser.error(f"{asked.report} is not what `coverage json` wrote of these files")

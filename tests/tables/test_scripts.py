@@ -62,3 +62,12 @@ def test_what_is_wrong_is_answered_in_a_line(words: tuple[str, ...], told: str) 
     found = called(*words)
     assert (found.returncode, found.stderr.count("\n")) == (2, 1)
     assert found.stderr.startswith(told)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"files": {"simulator/step.py": {}}}'])
+def test_a_report_of_something_else_is_refused_in_a_line(text: str, tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text(text)
+    found = called("covered.py", str(tmp_path / "c.json"))
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr == (f"covered.py: {tmp_path / 'c.json'} is not what `coverage json` wrote of these files: see "
+                            "--help\n")
